@@ -33,10 +33,14 @@ struct S3API: Sendable {
 
     /// Sends a request; an answer of any status is no error.
     ///
-    /// A request that was refused for its region or its time is sent once more, corrected.
+    /// A request that was refused for its region or its time is sent once more, corrected: by its own
+    /// answer, or by that of another request meanwhile.
     func exchange(_ request: S3Request) async throws(ProviderError) -> HTTPResponse {
+        let terms = signer.terms
         let answer = try await once(request)
-        guard answer.head.status >= 300, learns(from: answer) else { return answer }
+        guard answer.head.status >= 300, learns(from: answer, refusing: terms) else {
+            return answer
+        }
         return try await once(request)
     }
 
@@ -54,6 +58,7 @@ struct S3API: Sendable {
     ) async throws(ProviderError) -> Result<HTTPStreamedResponse, HTTPResponse.Refusal> {
         var hasLearned = false
         while true {
+            let terms = signer.terms
             let streamed: HTTPStreamedResponse
             do throws(TransportError) {
                 streamed = try await client.stream(prepared(request))
@@ -63,7 +68,7 @@ struct S3API: Sendable {
             guard streamed.head.status >= 300 else { return .success(streamed) }
             let body = (try? await streamed.body.collect(atMost: 1 << 20)) ?? []
             let answer = HTTPResponse(head: streamed.head, body: body)
-            guard !hasLearned, learns(from: answer) else {
+            guard !hasLearned, learns(from: answer, refusing: terms) else {
                 return .failure(HTTPResponse.Refusal(answer: answer))
             }
             hasLearned = true
@@ -119,20 +124,21 @@ struct S3API: Sendable {
         return result
     }
 
-    /// Whether an answer brought something with which the request may succeed.
-    private func learns(from answer: HTTPResponse) -> Bool {
+    /// Whether an answer to a request that was signed with `terms` brought something with which it may
+    /// succeed.
+    private func learns(from answer: HTTPResponse, refusing terms: S3Signer.Terms) -> Bool {
         let status = answer.head.status
         guard [301, 307, 400, 403].contains(status) else { return false }
         let region =
             answer.head.header("x-amz-bucket-region") ?? S3Errors.words(in: answer.body)?.region
-        if let region, !region.isEmpty, region != signer.region,
-            region.utf8.allSatisfy({ $0 == 0x2D || (0x30...0x39).contains($0) || $0 > 0x60 })
+        if let region, !region.isEmpty,
+            region.utf8.allSatisfy({ $0 == 0x2D || (0x30...0x39).contains($0) || $0 > 0x60 }),
+            signer.learn(region: region, refusing: terms)
         {
-            signer.region = region
             return true
         }
         guard status != 301, status != 307, let date = answer.head.date else { return false }
-        return signer.learn(serviceTime: date.date)
+        return signer.learn(serviceTime: date.date, refusing: terms)
     }
 
     // MARK: Bodies

@@ -1,5 +1,6 @@
 import Crypto
 public import Foundation
+import OortModel
 import OortSignIn
 public import OortTransport
 import Synchronization
@@ -13,10 +14,15 @@ import Synchronization
 /// wrong before 8.14: it sorts neither queries nor header names as it must.
 public final class S3Signer: RequestSigner {
     private struct State {
+        var terms: Terms
+        var derived: DerivedKey?
+    }
+
+    /// What signatures are made with.
+    struct Terms {
         var region: String
         /// The service's clock minus ours, in seconds.
         var clockOffset: TimeInterval = 0
-        var derived: DerivedKey?
     }
 
     /// A day's key, which stays the same for all requests of the day.
@@ -31,33 +37,43 @@ public final class S3Signer: RequestSigner {
 
     /// A signer for buckets of `region`.
     public init(region: String, now: @escaping @Sendable () -> Date = { Date() }) {
-        state = Mutex(State(region: region))
+        state = Mutex(State(terms: Terms(region: region)))
         self.now = now
     }
 
     /// The region that signatures are for.
     public var region: String {
-        get { state.withLock { $0.region } }
-        set { state.withLock { $0.region = newValue } }
+        get { terms.region }
+        set { state.withLock { $0.terms.region = newValue } }
     }
 
     /// How many seconds the service's clock is ahead of this machine's; 0 until a signature was
     /// refused for its time.
-    public var clockOffset: TimeInterval { state.withLock { $0.clockOffset } }
+    public var clockOffset: TimeInterval { terms.clockOffset }
+
+    /// What signatures are made with now.
+    var terms: Terms { state.withLock { $0.terms } }
 
     /// The time by the service's clock.
     var serviceTime: Date { now().addingTimeInterval(clockOffset) }
 
-    /// Takes over the service's clock from an answer that refused a signature.
+    /// Takes over the region from an answer that refused a signature made with `terms`.
+    ///
+    /// - Returns: Whether it is another one, so that another signature may be taken.
+    func learn(region: String, refusing terms: Terms) -> Bool {
+        guard !region.isSameText(as: terms.region) else { return false }
+        self.region = region
+        return true
+    }
+
+    /// Takes over the service's clock from an answer that refused a signature made with `terms`.
     ///
     /// - Returns: Whether the clocks were so far apart that another signature may be taken.
-    func learn(serviceTime: Date) -> Bool {
-        state.withLock { state in
-            let offset = serviceTime.timeIntervalSince(now())
-            guard abs(offset - state.clockOffset) > Self.toleratedSkew else { return false }
-            state.clockOffset = offset
-            return true
-        }
+    func learn(serviceTime: Date, refusing terms: Terms) -> Bool {
+        let offset = serviceTime.timeIntervalSince(now())
+        guard abs(offset - terms.clockOffset) > Self.toleratedSkew else { return false }
+        state.withLock { $0.terms.clockOffset = offset }
+        return true
     }
 
     /// Services accept signatures that are up to 15 minutes old; the rest is for the answer's own way.

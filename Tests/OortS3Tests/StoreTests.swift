@@ -420,6 +420,37 @@ struct StoreTests {
         #expect(abs(signer.clockOffset + seconds) < 60)
     }
 
+    @Test("requests that are under way when the clock jumps are all sent again")
+    func clockThatJumps() async throws {
+        let world = try await World(.seaweedFS)
+        let jump = Mutex<TimeInterval>(0)
+        let signer = S3Signer(region: "us-east-1") {
+            Date().addingTimeInterval(jump.withLock(\.self))
+        }
+        let stack = AccountClient.make(
+            wire: world.wire,
+            tokens: S3FixedTokens(Store.keys),
+            signer: signer,
+            rules: .s3,
+            requests: RequestLimit(.s3),
+            logger: quiet
+        )
+        let client = S3Client(client: stack, account: world.account, signer: signer)
+        for seconds in [7200.0, -7200.0, 0] {
+            jump.withLock { $0 = seconds }
+            try await withThrowingTaskGroup(of: Void.self) { group in
+                for number in 0..<16 {
+                    group.addTask {
+                        let path = RemotePath(["file \(number) at \(seconds)"])
+                        let upload = world.upload([1, 2, 3], to: path)
+                        _ = try await client.upload(upload, observer: SilentUploadObserver())
+                    }
+                }
+                try await group.waitForAll()
+            }
+        }
+    }
+
     @Test("a folder of 2,500 keys is listed and deleted by the thousand", arguments: Store.allCases)
     func manyKeys(_ store: Store) async throws {
         let world = try await World(store)
