@@ -97,12 +97,37 @@ extension CatalogTransaction {
             return
         }
         guard try isContent(of: node, asIn: item, asked) else { return }
+        if let source = node.borrowedKey, try !isNeeded(source, except: inode) {
+            try renameContent(
+                source,
+                to: ContentKey(
+                    account: node.account,
+                    item: ItemID(item.id),
+                    revision: Revision(revision)
+                )
+            )
+        }
         try database.run(
             """
             UPDATE node SET staged = NULL, content_item = NULL, revision = ?, hash = ?
             WHERE inode = ?
             """,
             [revision, item.hash, inode.column]
+        )
+    }
+
+    /// Whether another file has a content, or unsent content is made of it.
+    private func isNeeded(_ key: ContentKey, except inode: Inode) throws -> Bool {
+        try database.has(
+            """
+            SELECT 1 FROM node WHERE account = ?1 AND content_item = ?2 AND revision = ?3
+                AND inode <> ?4
+            UNION ALL SELECT 1 FROM node WHERE account = ?1 AND remote_id = ?2 AND revision = ?3
+                AND content_item IS NULL AND staged IS NULL AND inode <> ?4
+            UNION ALL SELECT 1 FROM content
+                WHERE account = ?1 AND base_item = ?2 AND base_revision = ?3
+            """,
+            [key.account.rawValue, key.item.rawValue, key.revision.rawValue, inode.column]
         )
     }
 
@@ -194,7 +219,7 @@ extension CatalogTransaction {
 
     /// Notes that a content has another revision: unsent contents made of it are made of the new one.
     ///
-    /// A program that has it open keeps the revision that it knows (`Catalog.currentRevision`).
+    /// A program that has it open keeps the key that it knows (`Catalog.currentKey`).
     mutating func carryContent(
         of item: String,
         at inode: Inode,
@@ -223,17 +248,12 @@ extension CatalogTransaction {
             """,
             [new.rawValue, account.rawValue, item, old.rawValue]
         )
-        let isOpen = try database.has(
-            """
-            SELECT 1 FROM content
-            WHERE account = ? AND item = ? AND revision = ? AND is_complete = 0
-            """,
-            [account.rawValue, item, old.rawValue]
+        let (old, new) = (
+            ContentKey(account: account, item: ItemID(item), revision: old),
+            ContentKey(account: account, item: ItemID(item), revision: new)
         )
-        guard isOpen || !borrowers.isEmpty else { return }
-        effects.renewed.append(
-            RenewedContent(account: account, item: ItemID(item), old: old, new: new)
-        )
+        try renameContent(old, to: new)
+        if !borrowers.isEmpty { effects.renamed.append(RenamedContent(old: old, new: new)) }
     }
 
     /// Keeps a file's bytes, as another item's content, when it gives its identity away.

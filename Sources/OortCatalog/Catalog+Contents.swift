@@ -146,6 +146,7 @@ extension Catalog {
             let database = transaction.database
             let node = try Self.fetch(inode, database)
             guard node?.kind != .folder else { throw CatalogError.isAFolder }
+            let content = content.renamed(by: transaction.renames, in: account)
             let id = try transaction.insert(content, in: account)
             try prepare(id)
             let changed = try node.map { node in

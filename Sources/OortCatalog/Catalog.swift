@@ -25,7 +25,7 @@ public final class Catalog: Sendable {
     let links = Mutex<[AccountID: LinkPolicy]>([:])
     let readOnly = Mutex<Set<AccountID>>([])
     /// Contents whose revision changed while they may be open under the old one.
-    let renewals = RevisionRenewals()
+    let renames = ContentRenames()
     let ignoring = Mutex<[AccountID: IgnoreRules]>([:])
     let leavingOut = Mutex<[AccountID: LeftOutFolders]>([:])
     /// Accounts that are known to be enumerated; account numbers are not reused.
@@ -191,7 +191,11 @@ public final class Catalog: Sendable {
         uses.add(1, ordering: .relaxed)
         writers.transactionBegan()
         defer { writers.transactionEnded() }
-        var transaction = CatalogTransaction(database: database, writers: writers)
+        var transaction = CatalogTransaction(
+            database: database,
+            writers: writers,
+            renames: renames
+        )
         var result: T?
         var fresh: [Node] = []
         var changes = 0
@@ -209,6 +213,8 @@ public final class Catalog: Sendable {
                 do { seen = try treeChanges(by: transaction) } catch { seen = .tooMany }
             }
             try check?.run(database)
+            // Before anybody can read the new keys: who has such a content open has it under the old one.
+            if !transaction.effects.renamed.isEmpty { renames.note(transaction.effects.renamed) }
             return .commit
         }
         searchBacklog.grew(by: changes)
@@ -217,7 +223,6 @@ public final class Catalog: Sendable {
         newsNumbers.withLock { numbers in
             for account in effects.heard { numbers[account, default: 0] += 1 }
         }
-        if !effects.renewed.isEmpty { renewals.note(effects.renewed) }
         cache.transactionEnded(
             touching: effects.touchesAll ? nil : effects.touched,
             now: fresh
@@ -312,14 +317,16 @@ struct CatalogTransaction {
         var locallyChanged: Set<AccountID> = []
         /// Accounts of which the service reported something.
         var heard: Set<AccountID> = []
-        /// Contents that have a new revision now.
-        var renewed: [RenewedContent] = []
+        /// Contents that have another key now.
+        var renamed: [RenamedContent] = []
     }
 
     /// The database, inside the transaction.
     let database: Database
     /// Who has which file open for writing.
     let writers: WriterRegistry
+    /// The contents that have another key by now.
+    let renames: ContentRenames
     /// What has to be announced when the transaction is over.
     var effects = Effects()
 

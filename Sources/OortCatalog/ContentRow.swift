@@ -115,6 +115,27 @@ public struct NewStagedContent: Hashable, Sendable {
     }
 }
 
+extension NewStagedContent {
+    /// The same with the present keys of what it is made of.
+    func renamed(by renames: ContentRenames, in account: AccountID) -> NewStagedContent {
+        func current(_ item: ItemID, _ revision: Revision) -> ContentKey {
+            renames.current(ContentKey(account: account, item: item, revision: revision))
+        }
+        var content = self
+        if let item = baseItem, let revision = baseRevision {
+            let key = current(item, revision)
+            (content.baseItem, content.baseRevision) = (key.item, key.revision)
+        }
+        content.origin = origin.map { origin in
+            let key = current(origin.item, origin.revision)
+            var renamed = origin
+            (renamed.item, renamed.revision) = (key.item, key.revision)
+            return renamed
+        }
+        return content
+    }
+}
+
 /// What changed in the cache for one of its contents.
 public struct CacheRecord: Hashable, Sendable {
     /// The content.

@@ -131,6 +131,13 @@ public struct Node: Hashable, Sendable {
         return .revision(item: item, revision)
     }
 
+    /// The key of a content that it has from another item, or from an item that it was; nil for any other
+    /// content.
+    var borrowedKey: ContentKey? {
+        guard let contentItem, let revision else { return nil }
+        return ContentKey(account: account, item: contentItem, revision: revision)
+    }
+
     /// The stand-in for the revision of an exported document: documents have none; their modified time
     /// distinguishes their states, and the name the form of the export.
     public var exportRevision: Revision {

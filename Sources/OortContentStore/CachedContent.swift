@@ -1,4 +1,4 @@
-import OortCatalog
+public import OortCatalog
 public import OortModel
 import Synchronization
 
@@ -62,8 +62,10 @@ public final class CachedContent: Sendable {
         var preparation: Task<Result<ContentID, ContentError>, Never>?
     }
 
-    /// The revision that the bytes are of.
-    public let key: ContentKey
+    /// The revision that the bytes are of, as the service names it now.
+    public var key: ContentKey { store.catalog.currentKey(of: filed) }
+    /// The key under which the store has it: that of the moment in which it was opened.
+    let filed: ContentKey
     /// Bytes in all.
     public let size: Int64
     /// The hash that the service gives, where it is known.
@@ -82,7 +84,7 @@ public final class CachedContent: Sendable {
         mismatches: Int = 0,
         store: ContentStore
     ) {
-        self.key = key
+        filed = key
         self.size = size
         self.hash = hash
         self.store = store
@@ -141,7 +143,7 @@ public final class CachedContent: Sendable {
         _ range: Range<Int64>,
         by ahead: ReadAhead? = nil
     ) async throws(ContentError) -> DiskFile {
-        let fetcher = store.fetcher(of: key.account)
+        let fetcher = store.fetcher(of: filed.account)
         let wish =
             ahead?.note(range, largest: fetcher?.largestRangeRequest ?? ReadAhead.firstWindow)
             ?? ReadAhead.Wish(range: range, part: ReadAhead.firstWindow)
@@ -203,7 +205,7 @@ public final class CachedContent: Sendable {
     }
 
     private func fetchAhead(_ range: Range<Int64>, by ahead: ReadAhead?) {
-        guard let ahead, let fetcher = store.fetcher(of: key.account) else { return }
+        guard let ahead, let fetcher = store.fetcher(of: filed.account) else { return }
         startFetches(
             need: nil,
             wish: ahead.note(range, largest: fetcher.largestRangeRequest)
@@ -232,6 +234,7 @@ public final class CachedContent: Sendable {
     private func makeFile() async -> Result<ContentID, ContentError> {
         let result: Result<ContentID, ContentError>
         do {
+            let key = key
             let id = try await store.catalog.insertCachedContent(
                 account: key.account,
                 item: key.item,

@@ -1,4 +1,4 @@
-import OortCatalog
+public import OortCatalog
 import OortModel
 import Synchronization
 
@@ -118,9 +118,9 @@ extension ContentStore {
     /// Ends an open content whose bytes are gone: the document was exported anew, in another size.
     private func supersede(_ content: CachedContent) async {
         state.withLock { state in
-            guard state.cached[content.key]?.content === content else { return }
-            state.cached[content.key] = nil
-            state.unsaved.remove(content.key)
+            guard state.cached[content.filed]?.content === content else { return }
+            state.cached[content.filed] = nil
+            state.unsaved.remove(content.filed)
         }
         await content.supersede()
     }

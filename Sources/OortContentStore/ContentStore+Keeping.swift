@@ -56,8 +56,7 @@ extension ContentStore {
     ///
     /// - Returns: nil where it is not in use and its state is stored.
     public func present(_ key: ContentKey) -> (bytes: Int64, isComplete: Bool)? {
-        let content = state.withLock { $0.cached[key]?.content }
-        return content?.state.withLock { ($0.present.byteCount, $0.isVerified) }
+        known(key)?.state.withLock { ($0.present.byteCount, $0.isVerified) }
     }
 
     /// Removes cached contents: of an item and all below it, or all of them for nil.

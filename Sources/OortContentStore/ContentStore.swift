@@ -255,27 +255,37 @@ public final class ContentStore: Sendable {
 
     /// The content of a revision that is in use already, used once more.
     func use(_ key: ContentKey) -> CachedContent? {
-        state.withLock { state in
-            guard let known = state.cached[key] else { return nil }
-            state.cached[key] = (known.content, known.users + 1)
-            return known.content
+        let keys = keys(of: key)
+        return state.withLock { state in
+            guard let known = state.content(under: keys) else { return nil }
+            state.cached[known.filed]?.users += 1
+            return known
         }
     }
+
+    /// The content of a revision that is in use or not stored yet.
+    func known(_ key: ContentKey) -> CachedContent? {
+        let keys = keys(of: key)
+        return state.withLock { $0.content(under: keys) }
+    }
+
+    /// The keys under which the store may have a content.
+    private func keys(of key: ContentKey) -> [ContentKey] { [key] + catalog.formerKeys(of: key) }
 
     /// Lets a content go that `open` gave; transfers that no reader waits for end with the last user.
     public func close(_ content: CachedContent) {
         let (isLast, isUnsaved) = state.withLock { state in
-            guard let known = state.cached[content.key], known.content === content else {
+            guard let known = state.cached[content.filed], known.content === content else {
                 return (true, false)
             }
             let users = known.users - 1
             let isUnsaved = content.state.withLock { $0.isUnsaved || $0.isVerifying }
-            if users <= 0, !isUnsaved, !state.unsaved.contains(content.key),
-                !state.beingSaved.contains(content.key)
+            if users <= 0, !isUnsaved, !state.unsaved.contains(content.filed),
+                !state.beingSaved.contains(content.filed)
             {
-                state.cached[content.key] = nil
+                state.cached[content.filed] = nil
             } else {
-                state.cached[content.key] = (content, users)
+                state.cached[content.filed] = (content, users)
             }
             return (users <= 0, isUnsaved)
         }
@@ -367,9 +377,10 @@ public final class ContentStore: Sendable {
 
     /// Puts a cached content under its key, used once more; nil when another one is there.
     func adopt(_ content: CachedContent) -> Bool {
-        state.withLock { state in
-            guard state.cached[content.key] == nil else { return false }
-            state.cached[content.key] = (content, 1)
+        let keys = keys(of: content.filed)
+        return state.withLock { state in
+            guard state.content(under: keys) == nil else { return false }
+            state.cached[content.filed] = (content, 1)
             return true
         }
     }
@@ -379,8 +390,8 @@ public final class ContentStore: Sendable {
     /// Notes that a cached content's state has to be stored.
     func markChanged(_ content: CachedContent) {
         let starts = state.withLock { state in
-            guard state.cached[content.key]?.content === content else { return false }
-            state.unsaved.insert(content.key)
+            guard state.cached[content.filed]?.content === content else { return false }
+            state.unsaved.insert(content.filed)
             guard !state.isSaving else { return false }
             state.isSaving = true
             return true
@@ -448,11 +459,11 @@ public final class ContentStore: Sendable {
         }
         state.withLock { state in
             state.beingSaved = []
-            for content in contents where !state.unsaved.contains(content.key) {
-                if let known = state.cached[content.key], known.users <= 0,
+            for content in contents where !state.unsaved.contains(content.filed) {
+                if let known = state.cached[content.filed], known.users <= 0,
                     !content.state.withLock({ $0.isUnsaved || $0.isVerifying })
                 {
-                    state.cached[content.key] = nil
+                    state.cached[content.filed] = nil
                 }
             }
         }
@@ -535,8 +546,7 @@ public final class ContentStore: Sendable {
         for row in rows {
             guard let item = row.item, let revision = row.revision else { continue }
             let key = ContentKey(account: row.account, item: item, revision: revision)
-            let isKnown = state.withLock { $0.cached[key] != nil }
-            if !isKnown { unused.append((row, key)) }
+            if known(key) == nil { unused.append((row, key)) }
         }
         guard !unused.isEmpty else { return (0, 0) }
         // A content that an upload replaced meanwhile is counted there.
@@ -545,7 +555,7 @@ public final class ContentStore: Sendable {
         for (row, key) in unused where removed.contains(row.id) {
             bytes += row.bytesOnDisk
             // It was opened meanwhile: readers that wait for bytes look again, and have them fetched.
-            if let content = state.withLock({ $0.cached[key]?.content }), content.id == row.id {
+            if let content = known(key), content.id == row.id {
                 content.discard()
                 continue
             }
@@ -557,6 +567,14 @@ public final class ContentStore: Sendable {
 }
 
 extension ContentStore.State {
+    /// The first content that is under one of some keys.
+    fileprivate func content(under keys: [ContentKey]) -> CachedContent? {
+        for key in keys {
+            if let known = cached[key] { return known.content }
+        }
+        return nil
+    }
+
     /// The staged content of this number, used once more; nil when nobody has it open.
     fileprivate mutating func use(staged id: ContentID) -> StagedContent? {
         guard let known = staged[id] else { return nil }

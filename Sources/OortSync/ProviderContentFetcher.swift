@@ -25,7 +25,7 @@ public struct ProviderContentFetcher: ContentFetcher {
     ) async throws(ProviderError) -> ByteStream {
         try await provider.read(
             try await reference(key.item),
-            revision: catalog.currentRevision(key.revision, of: key.item, in: account),
+            revision: key.revision,
             range: range
         )
     }

@@ -310,6 +310,46 @@ def test_a_size_and_second_that_come_back_are_seen(machine, clouds, server, driv
         other.clean()
 
 
+@pytest.mark.parametrize("kind", ["sftp", "ftp", "webdav", "s3"])
+def test_what_was_just_written_is_read_without_the_server(machine, folder, kind):
+    server = Server(kind, folder)
+    try:
+        server.login(machine)
+        machine.mount()
+        drive = machine.ready(kind)
+        (drive / "report").write_text("the first draft")
+        machine.sync()
+        # Sent under the temporary name, as a slow program's file is, and then renamed over the old one.
+        with open(drive / "report.tmp", "w") as file:
+            file.write("the second draft")
+        machine.sync()
+        (drive / "report.tmp").rename(drive / "report")
+        # Its time is set after its content was sent.
+        (drive / "stamped").write_text("stamped later")
+        machine.sync()
+        os.utime(drive / "stamped", (1_700_000_000, 1_700_000_000))
+        # The same content once more.
+        (drive / "again").write_text("the same")
+        machine.sync()
+        (drive / "again").write_text("the same")
+        machine.sync()
+        server.stop()
+        eventually(lambda: machine.account(kind)["state"] == "offline", "it is seen")
+        wanted = {"report": b"the second draft", "stamped": b"stamped later", "again": b"the same"}
+        assert local_tree(drive) == wanted
+        # A restart changes nothing about it.
+        machine.unmount()
+        machine.mount()
+        eventually((drive / "report").exists, "the tree is there")
+        assert local_tree(drive) == wanted
+        server.start()
+        machine.sync()
+        server.holds(wanted)
+    finally:
+        machine.clean()
+        server.stop()
+
+
 @pytest.mark.parametrize("server", APACHE, indirect=True)
 def test_a_file_of_the_future_is_changed_and_removed(machine, server, drive):
     """Apache gives a file a weak tag until its time has passed, and refuses it where a strong one must be."""

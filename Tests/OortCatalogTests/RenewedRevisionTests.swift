@@ -56,7 +56,7 @@ struct RenewedRevisionTests {
         )
     }
 
-    @Test("nothing is copied of a revision that the original has no longer")
+    @Test("what has another revision by now is copied of that; nothing is of another content")
     func lateCopy() async throws {
         try await stamp(answer: Self.item("2", hash: nil, time: 2000))
         let late = try catalog.create(.file, named: "late", in: account.root).inode
@@ -71,11 +71,20 @@ struct RenewedRevisionTests {
                 from: original
             )
         }
-        #expect(throws: CatalogError.notFound) { try copy(of: "1") }
+        #expect(throws: CatalogError.notFound) { try copy(of: "0") }
         #expect(try content(of: late) == .none)
-        #expect(
-            try copy(of: "2").content == .revision(item: ItemID("f"), Revision("2"))
-        )
+        for revision in ["1", "2"] {
+            #expect(
+                try copy(of: revision).content == .revision(item: ItemID("f"), Revision("2"))
+            )
+        }
+        let other = ContentHash(algorithm: .md5, value: "11")
+        try await fixture.page([Self.told("3", hash: other, time: 3000)])
+        #expect(throws: CatalogError.notFound) { try copy(of: "2") }
+    }
+
+    private func key(_ revision: String) -> ContentKey {
+        ContentKey(account: account.id, item: ItemID("f"), revision: Revision(revision))
     }
 
     private func content(of inode: Inode) throws -> NodeContent {
@@ -108,8 +117,7 @@ struct RenewedRevisionTests {
         try await stamp(answer: Self.item("2", hash: nil, time: 2000))
         #expect(try content(of: copy) == .revision(item: ItemID("f"), Revision("2")))
         #expect(try content(of: original) == .revision(item: ItemID("f"), Revision("2")))
-        let current = catalog.currentRevision(Revision("1"), of: ItemID("f"), in: account.id)
-        #expect(current == Revision("2"))
+        #expect(catalog.currentKey(of: key("1")) == key("2"))
         // It goes out before the file is changed.
         #expect(try await fixture.plan().map(\.inode) == [copy])
     }
@@ -142,7 +150,6 @@ struct RenewedRevisionTests {
         try await fixture.page([Self.told("4", hash: other, time: 3000)])
         try await fixture.plan()
         #expect(try content(of: copy) == .revision(item: ItemID("f"), Revision("3")))
-        let current = catalog.currentRevision(Revision("2"), of: ItemID("f"), in: account.id)
-        #expect(current == Revision("3"))
+        #expect(catalog.currentKey(of: key("2")) == key("3"))
     }
 }

@@ -1,0 +1,120 @@
+import OortCatalog
+import OortModel
+import OortTesting
+import Testing
+
+@testable import OortContentStore
+
+/// Bytes whose revision has another name at the service by now.
+@Suite("contents under another key", .timeLimit(.minutes(15)))
+struct RenamedContentTests {
+    private let fixture: StoreFixture
+    private let bytes: [UInt8]
+    private var first: ContentKey { fixture.key("a", "1") }
+    private var second: ContentKey { fixture.key("a", "2") }
+
+    /// A file of which the service has revision 1.
+    init() async throws {
+        fixture = try StoreFixture()
+        var random = SeededNumbers(seed: 7)
+        bytes = random.bytes(100_000)
+        fixture.service.put("a", bytes)
+        _ = try await tell("1")
+    }
+
+    /// The feed reports a revision of the same bytes.
+    private func tell(_ revision: String) async throws -> Node {
+        let root = ItemID("root")
+        try fixture.catalog.setIdentity(
+            AccountIdentity(id: "me", displayName: "Me", email: nil, rootID: root),
+            of: fixture.account.id
+        )
+        var item = Item(id: ItemID("a"), kind: .file, fileName: "a", parentID: root)
+        (item.size, item.rev) = (Int64(bytes.count), Revision(revision))
+        item.contentHash = SumHasher.hash(of: bytes)
+        _ = try await fixture.catalog.apply(
+            Observations(changes: [.changed(item)]),
+            to: fixture.account.id
+        )
+        let node = try fixture.catalog.node(remoteID: ItemID("a"), account: fixture.account.id)
+        return try #require(node)
+    }
+
+    private func open(_ key: ContentKey) throws -> CachedContent {
+        try fixture.store.open(
+            key,
+            size: Int64(bytes.count),
+            hash: SumHasher.hash(of: bytes)
+        )
+    }
+
+    private func all(of content: CachedContent) async throws -> [UInt8] {
+        try await content.bytes(0..<Int64(bytes.count))
+    }
+
+    @Test("a content that is here is not fetched again under its new revision")
+    func closed() async throws {
+        let content = try open(first)
+        #expect(try await all(of: content) == bytes)
+        await content.verified()
+        fixture.store.close(content)
+        await fixture.store.save()
+        _ = try await tell("2")
+        let renamed = try open(second)
+        #expect(try await all(of: renamed) == bytes)
+        fixture.store.close(renamed)
+        _ = try await fixture.restart()
+        let later = try open(second)
+        #expect(later.isComplete)
+        #expect(try await all(of: later) == bytes)
+        #expect(fixture.service.requests.count == 1)
+    }
+
+    @Test("who has it open and who opens it anew share one content")
+    func shared() async throws {
+        let content = try open(first)
+        #expect(try await all(of: content) == bytes)
+        _ = try await tell("2")
+        _ = try await tell("3")
+        #expect(content.key == fixture.key("a", "3"))
+        let renamed = try open(fixture.key("a", "3"))
+        #expect(renamed === content)
+        // In use, it is not removed.
+        await fixture.store.save()
+        let freed = try await fixture.store.free(below: nil, unusedSince: nil)
+        #expect(freed.freed.count == 0 && freed.inUse.count == 1)
+        fixture.store.close(renamed)
+        #expect(try await all(of: content) == bytes)
+        fixture.store.close(content)
+        await fixture.store.save()
+        #expect(try await fixture.store.free(below: nil, unusedSince: nil).freed.count == 1)
+        #expect(fixture.service.requests.count == 1)
+    }
+
+    @Test("unsent content over it keeps its base, also after a restart", arguments: [true, false])
+    func base(isRenamedFirst: Bool) async throws {
+        let content = try open(first)
+        #expect(try await all(of: content) == bytes)
+        await content.verified()
+        await fixture.store.save()
+        if isRenamedFirst { _ = try await tell("2") }
+        let node = try #require(
+            try fixture.catalog.node(remoteID: ItemID("a"), account: fixture.account.id)
+        )
+        let staged = try fixture.stage(over: content, of: node)
+        #expect(try staged.write([1, 2, 3], at: 50_000) == .done(offset: 50_000))
+        try staged.record(modified: .now)
+        let id = staged.id
+        if !isRenamedFirst { _ = try await tell("2") }
+        fixture.store.close(staged)
+        fixture.store.close(content)
+        let recovery = try await fixture.restart()
+        #expect(recovery.damaged == [])
+        let again = try fixture.store.open(staged: id)
+        defer { fixture.store.close(again) }
+        var wanted = bytes
+        wanted.replaceSubrange(50_000..<50_003, with: [1, 2, 3])
+        #expect(try await again.bytes(0..<Int64(bytes.count)) == wanted)
+        #expect(fixture.service.requests.count == 1)
+    }
+}
