@@ -41,6 +41,12 @@ public protocol PlaceClient: Sendable {
     /// - Throws: `.notFound` and `.notAFolder` only when the service positively says so.
     func listing(of folder: RemotePath) async throws(ProviderError) -> PlaceListing
 
+    /// All that lies in each of some folders, in the same order, by one request for all of them; nil for a
+    /// folder that has to be listed by itself.
+    ///
+    /// At most `traits.listingsPerRequest` folders; not called where that is 1.
+    func listings(of folders: [RemotePath]) async -> [PlaceListing?]
+
     /// The stamps of folders, in the same order; one request for many where the protocol has that.
     ///
     /// Not called where `traits.scan` is `.listings` or `.snapshots`.
@@ -182,6 +188,10 @@ extension PlaceClient {
         }
     }
 
+    public func listings(of folders: [RemotePath]) async -> [PlaceListing?] {
+        folders.map { _ in nil }
+    }
+
     public var trash: (any Trash)? { nil }
     public var versions: (any VersionHistory)? { nil }
     public var links: (any LinkSharing)? { nil }
@@ -274,6 +284,8 @@ public struct PlaceTraits: Sendable {
     public var listingFreshness: Duration?
     /// How many listings may be asked for at once.
     public var listingsInFlight: Int
+    /// How many folders one request lists, at most; 1 where the protocol lists one by one.
+    public var listingsPerRequest = 1
     /// How many listings are read, at most, before what they say is passed on.
     public var listingsPerPage = 128
     /// Whether a folder is moved in one step; else it is made anew and its files are moved.

@@ -64,6 +64,8 @@ actor PlaceScan {
     /// How many folders are listed in one round without a sign of change, where there are no stamps or
     /// stamps of whole trees: a small account is looked through each time, a large one in turn.
     private static let listingsAtOnce = 32
+    /// How many folders are listed by one request rather than each by itself, at least.
+    private static let fewestTogether = 4
     /// How many folders' stamps one request asks for.
     private static let stampsAtOnce = 256
 
@@ -392,9 +394,13 @@ actor PlaceScan {
         _ folders: [Int64],
         round: Int64
     ) async -> (results: [(Int64, Result<[Int64], ProviderError>)], untried: [Int64]) {
-        await withTaskGroup { group in
-            var results: [(Int64, Result<[Int64], ProviderError>)] = []
-            var waiting = folders[...]
+        let together = await listTogether(folders, round: round)
+        let rest = folders.filter { together[$0] == nil }
+        return await withTaskGroup { group in
+            var results: [(Int64, Result<[Int64], ProviderError>)] = together.map {
+                ($0.key, .success($0.value.folders))
+            }
+            var waiting = rest[...]
             var goesOn = true
             for _ in 0..<max(1, client.traits.listingsInFlight) {
                 guard let folder = waiting.popFirst() else { break }
@@ -409,6 +415,30 @@ actor PlaceScan {
             }
             return (results, Array(waiting))
         }
+    }
+
+    /// Lists those of some folders that one request can list, while no folder above them is moved.
+    private nonisolated func listTogether(
+        _ folders: [Int64],
+        round: Int64
+    ) async -> [Int64: StandingListing] {
+        var listings: [Int64: StandingListing] = [:]
+        var waiting = folders[...]
+        let most = client.traits.listingsPerRequest
+        while most > 1, waiting.count >= Self.fewestTogether {
+            let some = Array(waiting.prefix(most))
+            waiting = waiting.dropFirst(most)
+            let task = PlaceTask(manner: .read, folders: some)
+            do throws(ProviderError) {
+                let found = try await moves.operate(on: task) { _ throws(ProviderError) in
+                    try await readStandingTogether(some, round: round)
+                }
+                // What could not be listed so will not be a moment later either.
+                if found.isEmpty { break }
+                listings.merge(found) { first, _ in first }
+            } catch { break }
+        }
+        return listings
     }
 
     private nonisolated func list(
@@ -453,14 +483,6 @@ actor PlaceScan {
         } catch { return .failure(error) }
     }
 
-    /// What follows from a listing that was read.
-    struct StandingListing {
-        /// The folders in it that are to be listed.
-        var folders: [Int64] = []
-        /// Whether the folder holds entries that are not shown.
-        var holdsUnseen = false
-    }
-
     /// As `readListing`, for a caller that knows that no folder above is being moved.
     nonisolated func readStandingListing(
         of folder: Int64,
@@ -470,31 +492,55 @@ actor PlaceScan {
         defer { turns.listingEnds(began) }
         guard let path = try await map.read({ try PlaceTransaction(database: $0).path(of: folder) })
         else { return StandingListing() }
-        let asked = client.traits.scan == .folderStamps ? now().seconds : nil
+        let asked = asked
         let listing = try await client.listing(of: path)
-        let holdsUnseen =
-            listing.holdsUnnamed || !listing.unknown.isEmpty
-            || !listing.entries.allSatisfy(\.hasName)
-        let turns = turns
-        let heard = HeardListing(folder: folder, listing: listing) {
-            turns.isUnsettled(PlaceTurns.Place(folder, $0), since: began)
+        let recorder = ListingRecorder(
+            turns: turns,
+            began: began,
+            round: round,
+            second: now().seconds,
+            asked: asked
+        )
+        return try await map.write { database in
+            try recorder.record(listing, of: folder, PlaceTransaction(database: database))
         }
-        let second = now().seconds
-        let folders = try await map.write { database -> [Int64] in
+    }
+
+    /// Lists those of some folders that one request can list, for a caller that knows that no folder above
+    /// is being moved.
+    private nonisolated func readStandingTogether(
+        _ folders: [Int64],
+        round: Int64
+    ) async throws(ProviderError) -> [Int64: StandingListing] {
+        let began = turns.listingBegins()
+        defer { turns.listingEnds(began) }
+        let paths = try await map.read { database in
+            try folders.map { try PlaceTransaction(database: database).path(of: $0) }
+        }
+        let known = zip(folders, paths).compactMap { folder, path in path.map { (folder, $0) } }
+        let asked = asked
+        let listings = await client.listings(of: known.map(\.1))
+        let recorder = ListingRecorder(
+            turns: turns,
+            began: began,
+            round: round,
+            second: now().seconds,
+            asked: asked
+        )
+        return try await map.write { database in
             let transaction = PlaceTransaction(database: database)
-            guard try transaction.row(folder) != nil else { return [] }
-            let number = try round ?? transaction.round()
-            // It is not known where the folder lies: what is known of it stays.
-            guard try !transaction.isInMotion(folder) else {
-                try transaction.noteUnlistable(folder, round: number, now: second)
-                try transaction.makeDue(folder)
-                return []
+            var recorded: [Int64: StandingListing] = [:]
+            for ((folder, _), listing) in zip(known, listings) {
+                guard let listing else { continue }
+                recorded[folder] = try recorder.record(listing, of: folder, transaction)
             }
-            // A newer listing was recorded already.
-            guard turns.writes(folder, begun: began) else { return [] }
-            return try transaction.apply(heard, round: number, now: second, asked: asked)
+            return recorded
         }
-        return StandingListing(folders: folders, holdsUnseen: holdsUnseen)
+    }
+
+    /// When listings are asked for, where stamps are times: seconds since 1970.
+    private nonisolated var asked: Int64? {
+        client.traits.scan == .folderStamps ? now().seconds : nil
     }
 
     /// Reads a page of the flat list of everything.
@@ -547,5 +593,61 @@ actor PlaceScan {
             )
         }
         current = nil
+    }
+}
+
+/// What follows from a listing that was read.
+struct StandingListing: Sendable {
+    /// The folders in it that are to be listed.
+    var folders: [Int64] = []
+    /// Whether the folder holds entries that are not shown.
+    var holdsUnseen = false
+}
+
+/// Records listings that were asked for at one moment.
+private struct ListingRecorder: Sendable {
+    let turns: PlaceTurns
+    /// The listings' beginning, by the turns' clock.
+    let began: UInt64
+    /// The round to which they belong; nil for the last one.
+    let round: Int64?
+    /// When they were read, and when they were asked for where stamps are times; seconds since 1970.
+    let second: Int64
+    let asked: Int64?
+
+    func record(
+        _ listing: PlaceListing,
+        of folder: Int64,
+        _ transaction: PlaceTransaction
+    ) throws -> StandingListing {
+        let turns = turns
+        let began = began
+        let heard = HeardListing(folder: folder, listing: listing) {
+            turns.isUnsettled(PlaceTurns.Place(folder, $0), since: began)
+        }
+        let holdsUnseen =
+            listing.holdsUnnamed || !listing.unknown.isEmpty
+            || !listing.entries.allSatisfy(\.hasName)
+        return StandingListing(
+            folders: try folders(of: heard, transaction),
+            holdsUnseen: holdsUnseen
+        )
+    }
+
+    /// Records a listing, and returns the folders in it that are to be listed.
+    private func folders(of heard: HeardListing, _ transaction: PlaceTransaction) throws -> [Int64]
+    {
+        let folder = heard.folder
+        guard try transaction.row(folder) != nil else { return [] }
+        let number = try round ?? transaction.round()
+        // It is not known where the folder lies: what is known of it stays.
+        guard try !transaction.isInMotion(folder) else {
+            try transaction.noteUnlistable(folder, round: number, now: second)
+            try transaction.makeDue(folder)
+            return []
+        }
+        // A newer listing was recorded already.
+        guard turns.writes(folder, begun: began) else { return [] }
+        return try transaction.apply(heard, round: number, now: second, asked: asked)
     }
 }

@@ -74,6 +74,8 @@ public final class SFTPClient: PlaceClient {
         )
         traits.mayHaveDisks = true
         traits.hasRevisionsOfTimes = true
+        traits.listingsPerRequest = 256
+        traits.listingsPerPage = 256
         self.traits = traits
     }
 
@@ -349,41 +351,96 @@ public final class SFTPClient: PlaceClient {
         let disk = await Self.disk(asked)
         let links = all.filter { $0.attributes.kind == .link }
             .map { ($0, session.send(.readLink(path.appending($0.name)))) }
-        var entries: [PlaceEntry] = []
-        var names: Set<ExactText> = []
-        for entry in all where entry.attributes.kind != .link {
-            let name = ByteNames.text(entry.name.bytes)
-            let modified = entry.attributes.times.map { Int64($0.modified) }
-            if TemporaryName.isLeft(name, modified: modified, now: now().seconds),
-                !all.contains(where: { $0.name.bytes == entry.name.bytes + Array(".old".utf8) })
-            {
-                _ = session.send(.remove(path.appending(entry.name)))
-            }
-            guard !Self.isHidden(name),
-                let entry = Self.entry(name, entry.attributes, target: nil)
-            else { continue }
-            names.insert(ExactText(name))
-            entries.append(entry)
-        }
+        var listed = all.filter { $0.attributes.kind != .link }
+            .map { ListedEntry(name: $0.name, attributes: $0.attributes) }
         for (entry, pending) in links {
-            let name = LinkName.file(ByteNames.text(entry.name.bytes))
-            let target: SFTPPath
-            do throws(SFTPError) { target = try await pending.path() } catch {
+            do throws(SFTPError) {
+                listed.append(
+                    ListedEntry(
+                        name: entry.name,
+                        attributes: entry.attributes,
+                        target: try await pending.path()
+                    )
+                )
+            } catch {
                 if error.endsSession { await connection.broke(session) }
                 // It was removed meanwhile, or is no longer a link: the folder's stamp is new then.
                 guard case .status = error.kind else { throw error.provider(folder) }
-                continue
-            }
-            if names.insert(ExactText(name)).inserted,
-                let entry = Self.entry(name, entry.attributes, target: target)
-            {
-                entries.append(entry)
             }
         }
-        let stamp = before.times.map { FolderStamp("\($0.modified)") }
+        return listing(
+            ListedFolder(attributes: before, entries: listed),
+            at: path,
+            disk: disk,
+            session
+        )
+    }
+
+    /// The listing of a folder in which these entries lie; temporary files of uploads that ended long ago
+    /// are removed.
+    private func listing(
+        _ folder: ListedFolder,
+        at path: SFTPPath,
+        disk: String?,
+        _ session: SFTPSession
+    ) -> PlaceListing {
+        var entries: [PlaceEntry] = []
+        var names: Set<ExactText> = []
+        // Of a link and a file of one name, the file shows.
+        let links = folder.entries.filter { $0.target != nil }
+        for entry in folder.entries.filter({ $0.target == nil }) + links {
+            let name = ByteNames.text(entry.name.bytes)
+            let modified = entry.attributes.times.map { Int64($0.modified) }
+            if entry.target == nil,
+                TemporaryName.isLeft(name, modified: modified, now: now().seconds),
+                !folder.entries.contains(where: {
+                    $0.name.bytes == entry.name.bytes + Array(".old".utf8)
+                })
+            {
+                _ = session.send(.remove(path.appending(entry.name)))
+            }
+            let shown = entry.target == nil ? name : LinkName.file(name)
+            guard entry.target != nil || !Self.isHidden(name),
+                let placed = Self.entry(shown, entry.attributes, target: entry.target),
+                names.insert(ExactText(shown)).inserted
+            else { continue }
+            entries.append(placed)
+        }
+        let stamp = folder.attributes.times.map { FolderStamp("\($0.modified)") }
         var listing = PlaceListing(entries: entries, stamp: stamp)
         listing.disk = disk
         return listing
+    }
+
+    public func listings(of folders: [RemotePath]) async -> [PlaceListing?] {
+        let nothing = [PlaceListing?](repeating: nil, count: folders.count)
+        guard let session = try? await connection.session() else { return nothing }
+        var paths: [SFTPPath] = []
+        for folder in folders {
+            guard let path = try? await path(folder) else { return nothing }
+            paths.append(path)
+        }
+        let looks = paths.map { session.send(.attributesOfLink($0)) }
+        let questions = paths.map { path in
+            let question = SFTPRequest.fileSystem(path)
+            return session.server.takes(question) ? session.send(question) : nil
+        }
+        guard let found = await connection.listByShell(paths) else { return nothing }
+        var listings: [PlaceListing?] = []
+        for (number, folder) in found.enumerated() {
+            let disk = await Self.disk(questions[number])
+            // An empty folder may be one that may not be searched. A shell may see other folders than SFTP
+            // does, under the same names.
+            guard folder.isWhole, !folder.entries.isEmpty,
+                let attributes = try? await looks[number].fileAttributes(),
+                attributes.kind == .folder, attributes.isSame(as: folder.attributes)
+            else {
+                listings.append(nil)
+                continue
+            }
+            listings.append(listing(folder, at: paths[number], disk: disk, session))
+        }
+        return listings
     }
 
     /// Refuses to take a folder for empty in which nothing may be looked at: OpenSSH's server leaves out
@@ -425,6 +482,14 @@ public final class SFTPClient: PlaceClient {
             }
         }
         return stamps
+    }
+}
+
+extension SFTPAttributes {
+    /// Whether they are the same, whenever it was last read.
+    fileprivate func isSame(as other: SFTPAttributes) -> Bool {
+        size == other.size && owner == other.owner && mode == other.mode
+            && times?.modified == other.times?.modified
     }
 }
 

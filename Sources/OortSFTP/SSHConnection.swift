@@ -46,6 +46,8 @@ public actor SSHConnection {
     private var isClosed = false
     /// Whether the login turned out to have no shell that is of use, since the connection was made.
     private(set) var hasNoShell = false
+    /// Whether it turned out to have none that lists folders, since the connection was made.
+    private var hasNoFind = false
     /// A secret that was refused: it is not tried again, since some servers lock out whoever does.
     private var refused: (secret: String, failure: SSHFailure)?
 
@@ -225,6 +227,68 @@ public actor SSHConnection {
         return copy
     }
 
+    /// Lists folders by the login's shell.
+    ///
+    /// - Returns: what lies in each, in the same order; nil where there is no such shell, or not all of it
+    ///   could be read.
+    func listByShell(_ folders: [SFTPPath]) async -> [ListedFolder]? {
+        guard let first = try? await session(), !first.server.offersVersions, !hasNoFind else {
+            return nil
+        }
+        let before = generation
+        let mark = "OORT\(String(UInt64.random(in: .min ... .max), radix: 36).uppercased())E"
+        let output = await output(
+            of: SSHShell.listingScript(folders, mark: mark),
+            timeLimit: .seconds(120)
+        )
+        guard let output else { return nil }
+        switch SSHShell.listed(output, mark: mark, count: folders.count) {
+        case .done(let found): return found
+        case .failed: return nil
+        case .noShell:
+            if before == generation { hasNoFind = true }
+            return nil
+        }
+    }
+
+    /// Runs a script at the server, and returns what it prints; nil where it does not end in time.
+    private func output(of script: [UInt8], timeLimit: Duration) async -> [UInt8]? {
+        // A pipe holds little.
+        guard let input = Self.namelessFile(in: folder) else { return nil }
+        defer { try? input.close() }
+        guard let output = Self.namelessFile(in: folder) else { return nil }
+        defer { try? output.close() }
+        guard (try? input.writeAll(script)) != nil,
+            (try? input.seek(offset: 0, from: .start)) != nil
+        else { return nil }
+        let arguments =
+            sharing + address.arguments(mayAsk: false) + ["--", address.host, SSHShell.command]
+        var program = Program(program, arguments, environment: environment)
+        program.input = .descriptor(input)
+        program.output = .descriptor(output)
+        guard let running = try? RunningProgram(program) else { return nil }
+        let alarm = Task {
+            if (try? await Task.sleep(for: timeLimit)) != nil { running.send(SIGKILL) }
+        }
+        defer { alarm.cancel() }
+        guard case .status = await running.wait() else { return nil }
+        guard (try? output.seek(offset: 0, from: .start)) != nil else { return nil }
+        return output.readAll(atMost: SSHShell.mostOutput + (1 << 20))
+    }
+
+    /// A file without a name.
+    private static func namelessFile(in folder: String) -> FileDescriptor? {
+        let path = "\(folder)/\(UUID().uuidString)"
+        let file = try? FileDescriptor.open(
+            FilePath(path),
+            .readWrite,
+            options: [.create, .exclusiveCreate, .closeOnExec],
+            permissions: .ownerReadWrite
+        )
+        try? FileManager.default.removeItem(atPath: path)
+        return file
+    }
+
     /// A session for content: the least used one, or a new one.
     func contentSession() async throws(ProviderError) -> SFTPSession {
         let first = try await session()
@@ -313,7 +377,7 @@ public actor SSHConnection {
         uses.withLock { $0 = [:] }
         lines = []
         mostLines = Self.mostLines
-        hasNoShell = false
+        (hasNoShell, hasNoFind) = (false, false)
         main = nil
         generation += 1
     }

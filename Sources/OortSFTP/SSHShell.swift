@@ -2,7 +2,8 @@ import OortModel
 import OortProcesses
 import SwiftSFTP
 
-/// The shell that a login has beside SFTP, where there is one: it copies where the protocol cannot.
+/// The shell that a login has beside SFTP, where there is one: it copies where the protocol cannot, and lists
+/// many folders at once.
 ///
 /// A script goes to the standard input of `/bin/sh`, so that it does not matter which shell the login has.
 /// What was done is judged by what the script prints, since a server that allows SFTP alone may answer any
@@ -45,7 +46,7 @@ enum SSHShell {
     }
 
     /// A path as one word of a shell.
-    private static func quoted(_ path: SFTPPath) -> [UInt8] {
+    static func quoted(_ path: SFTPPath) -> [UInt8] {
         let quote = UInt8(ascii: "'")
         return [quote] + path.bytes.flatMap { $0 == quote ? Array(#"'\''"#.utf8) : [$0] } + [quote]
     }

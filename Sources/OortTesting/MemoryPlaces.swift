@@ -129,6 +129,7 @@ public final class MemoryPlaces: PlaceClient {
         )
         // A small account has several pages, too.
         traits.listingsPerPage = 16
+        if scan == .folderStamps { traits.listingsPerRequest = 6 }
         traits.mayHaveDisks = mayHaveDisks
         traits.hasRevisionsOfTimes = hasRevisionsOfTimes
         traits.deletesToTrash = deletesToTrash
@@ -442,6 +443,16 @@ public final class MemoryPlaces: PlaceClient {
             let all = children.map { entry($0.key, $0.value) }
             return PlaceListing(entries: state.isDown ? [] : all, stamp: entry(place, node).stamp)
         }
+    }
+
+    public func listings(of folders: [RemotePath]) async -> [PlaceListing?] {
+        var listings: [PlaceListing?] = []
+        for folder in folders {
+            let listing = try? await listing(of: folder)
+            // As at SFTP, an empty one is looked at by itself.
+            listings.append(listing?.entries.isEmpty == false ? listing : nil)
+        }
+        return listings
     }
 
     public func stamps(of folders: [RemotePath]) async -> [Result<FolderStamp?, ProviderError>] {

@@ -223,12 +223,12 @@ class Shell:
 
     LOOKS = {"lstat", "stat", "opendir", "readdir", "close", "closedir", "statvfs", "readlink", "realpath"}
 
-    def __init__(self, folder, options=""):
+    def __init__(self, folder, options="", has_shell=True):
         self.kind = "sftp"
         self.log = folder / "sftp.log"
+        program = f"/usr/lib/openssh/sftp-server -e -l DEBUG3 {options} 2>>{self.log}"
         self.server = Server(
-            "sftp", folder,
-            subsystem=f"/usr/lib/openssh/sftp-server -e -l DEBUG3 {options} 2>>{self.log}")
+            "sftp", folder, subsystem=program if has_shell else f"{program}\nForceCommand {program}")
         self.begin = 0
 
     def login(self, machine):
@@ -256,7 +256,8 @@ class Shell:
 
 @pytest.fixture(params=["webdav", "nextcloud", "sftp", "ftp", "seaweedfs"])
 def server(request, folder):
-    makers = {"nextcloud": Cloud, "sftp": Shell, "ftp": Files}
+    makers = {"nextcloud": Cloud, "sftp": Shell, "ftp": Files,
+              "sftp without a shell": lambda folder: Shell(folder, has_shell=False)}
     maker = makers.get(request.param)
     server = maker(folder) if maker else Web(request.param, folder)
     yield server
@@ -328,13 +329,29 @@ def test_acts(machine, server, drive, folder):
     assert found == ACTS[server.kind]
 
 
-@pytest.mark.parametrize("server", ["webdav", "sftp", "ftp"], indirect=True)
+@pytest.mark.parametrize("server", ["webdav", "sftp without a shell", "ftp"], indirect=True)
 def test_the_first_look_lists_each_folder_once(machine, server):
+    make_folders(server)
+    assert first_look(machine, server) == 1 + 2 * FOLDERS
+
+
+@pytest.mark.parametrize("server", ["sftp"], indirect=True)
+def test_the_first_look_by_a_shell_lists_each_depth_at_once(machine, server):
+    """SFTP itself lists the account's folder alone, and asks for the attributes of the others."""
+    make_folders(server)
+    assert first_look(machine, server) == 1
+    requests = server.requests()
+    assert requests["lstat"] == 1 + 2 * FOLDERS and requests["readdir"] == 2
+    shown = sorted(path.relative_to(machine.mount_point / "sftp")
+                   for path in (machine.mount_point / "sftp").rglob("*"))
+    assert shown == sorted(path.relative_to(server.server.files) for path in server.server.files.rglob("*"))
+
+
+def make_folders(server):
     for number in range(FOLDERS):
         folder = server.server.files / f"folder {number}" / "in it"
         folder.mkdir(parents=True)
         (folder / "file").write_text("x")
-    assert first_look(machine, server) == 1 + 2 * FOLDERS
 
 
 @pytest.mark.parametrize("server", ["seaweedfs"], indirect=True)

@@ -59,7 +59,7 @@ struct SFTPCopyTests {
 
     /// What a login may run in place of a shell: SFTP alone, answered as OpenSSH does; nothing at all; a
     /// shell that greets and runs nothing; and one that sees other folders.
-    private static let forced = [
+    static let forced = [
         "/usr/lib/openssh/sftp-server -P copy-data",
         Self.unlessSFTP("echo This service allows sftp connections only."),
         Self.unlessSFTP("exit 1"),
