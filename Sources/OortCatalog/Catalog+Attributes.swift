@@ -110,13 +110,9 @@ extension Catalog {
     ) throws(CatalogError) -> Node {
         try mutate { transaction in
             let node = try transaction.node(inode)
-            let key = transaction.renames.current(
-                ContentKey(account: node.account, item: item, revision: revision)
-            )
             if let original {
                 let source = try transaction.node(original)
-                guard source.parent != nil,
-                    source.content == .revision(item: key.item, key.revision)
+                guard source.parent != nil, source.content == .revision(item: item, revision)
                 else { throw CatalogError.notFound }
             }
             let now = Timestamp.now
@@ -128,9 +124,9 @@ extension Catalog {
                 WHERE inode = ?
                 """,
                 [
-                    key.revision.rawValue, key.item.rawValue, hash?.description, size,
-                    modified.seconds, Int64(modified.nanoseconds), now.seconds,
-                    Int64(now.nanoseconds), inode.column,
+                    revision.rawValue, item.rawValue, hash?.description, size, modified.seconds,
+                    Int64(modified.nanoseconds), now.seconds, Int64(now.nanoseconds),
+                    inode.column,
                 ]
             )
             return try transaction.node(inode)

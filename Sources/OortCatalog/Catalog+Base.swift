@@ -116,14 +116,15 @@ extension CatalogTransaction {
         )
     }
 
-    /// Whether another file has a content, or unsent content is made of it.
+    /// Whether a content's item is in the tree, another file borrows the content, or unsent content is made
+    /// of it.
     private func isNeeded(_ key: ContentKey, except inode: Inode) throws -> Bool {
         try database.has(
             """
-            SELECT 1 FROM node WHERE account = ?1 AND content_item = ?2 AND revision = ?3
+            SELECT 1 FROM node WHERE account = ?1 AND remote_id = ?2 AND parent IS NOT NULL
                 AND inode <> ?4
-            UNION ALL SELECT 1 FROM node WHERE account = ?1 AND remote_id = ?2 AND revision = ?3
-                AND content_item IS NULL AND staged IS NULL AND inode <> ?4
+            UNION ALL SELECT 1 FROM node WHERE account = ?1 AND content_item = ?2
+                AND revision = ?3 AND inode <> ?4
             UNION ALL SELECT 1 FROM content
                 WHERE account = ?1 AND base_item = ?2 AND base_revision = ?3
             """,
@@ -219,7 +220,7 @@ extension CatalogTransaction {
 
     /// Notes that a content has another revision: unsent contents made of it are made of the new one.
     ///
-    /// A program that has it open keeps the key that it knows (`Catalog.currentKey`).
+    /// A program that has it open goes on with the new one.
     mutating func carryContent(
         of item: String,
         at inode: Inode,
@@ -248,12 +249,10 @@ extension CatalogTransaction {
             """,
             [new.rawValue, account.rawValue, item, old.rawValue]
         )
-        let (old, new) = (
+        try renameContent(
             ContentKey(account: account, item: ItemID(item), revision: old),
-            ContentKey(account: account, item: ItemID(item), revision: new)
+            to: ContentKey(account: account, item: ItemID(item), revision: new)
         )
-        try renameContent(old, to: new)
-        if !borrowers.isEmpty { effects.renamed.append(RenamedContent(old: old, new: new)) }
     }
 
     /// Keeps a file's bytes, as another item's content, when it gives its identity away.

@@ -90,15 +90,21 @@ extension Catalog {
 
     /// The number of a revision's cached content; where there is none it is made, with no bytes here, and
     /// its file is about to be created.
+    ///
+    /// - Parameters:
+    ///   - key: gives the revision, inside the transaction: it may have another key by then.
+    ///   - size: its size in bytes.
+    ///   - hash: its hash, where it is known.
+    /// - Returns: the content's number.
+    /// - Throws: `.diskFull`, `.storage`.
     public func insertCachedContent(
-        account: AccountID,
-        item: ItemID,
-        revision: Revision,
+        _ key: @escaping @Sendable () -> ContentKey,
         size: Int64,
         hash: ContentHash?
     ) async throws(CatalogError) -> ContentID {
         try await mutateAsync { transaction in
             let database = transaction.database
+            let key = key()
             try database.run(
                 """
                 INSERT INTO content (account, item, revision, size, hash, is_staged, used_ms)
@@ -108,13 +114,13 @@ extension Catalog {
                         present = NULL, is_complete = 0, bytes_on_disk = 0
                 """,
                 [
-                    account.rawValue, item.rawValue, revision.rawValue, size, hash?.description,
-                    Timestamp.now.inMilliseconds,
+                    key.account.rawValue, key.item.rawValue, key.revision.rawValue, size,
+                    hash?.description, Timestamp.now.inMilliseconds,
                 ]
             )
             let id = try database.number(
                 "SELECT id FROM content WHERE account = ? AND item = ? AND revision = ?",
-                [account.rawValue, item.rawValue, revision.rawValue]
+                [key.account.rawValue, key.item.rawValue, key.revision.rawValue]
             )
             guard let id else { throw CatalogError.notFound }
             return ContentID(id)
@@ -146,7 +152,7 @@ extension Catalog {
             let database = transaction.database
             let node = try Self.fetch(inode, database)
             guard node?.kind != .folder else { throw CatalogError.isAFolder }
-            let content = content.renamed(by: transaction.renames, in: account)
+            let content = try transaction.named(content)
             let id = try transaction.insert(content, in: account)
             try prepare(id)
             let changed = try node.map { node in
@@ -308,25 +314,26 @@ extension Catalog {
         }
     }
 
-    /// Makes staged content that was uploaded the cached content of the revision that it became.
+    /// Makes staged content that was uploaded the cached content of the revision that it became, which
+    /// `key` gives as `insertCachedContent` asks for it.
     ///
     /// - Returns: the revision's former cached content, which the catalog no longer knows.
     public func makeCached(
         _ id: ContentID,
-        item: ItemID,
-        revision: Revision,
+        as key: @escaping @Sendable () -> ContentKey,
         present: [UInt8],
         size: Int64
     ) async throws(CatalogError) -> ContentRow? {
         try await mutateAsync { transaction in
             let database = transaction.database
+            let key = key()
             let replaced = try database.first(
                 """
                 SELECT \(ContentRow.columns) FROM content
                 WHERE item = ? AND revision = ? AND account =
                     (SELECT account FROM content WHERE id = ? AND is_staged = 1)
                 """,
-                [item.rawValue, revision.rawValue, id.rawValue],
+                [key.item.rawValue, key.revision.rawValue, id.rawValue],
                 ContentRow.init(columns:)
             )
             if let replaced {
@@ -340,7 +347,7 @@ extension Catalog {
                 WHERE id = ? AND is_staged = 1
                 """,
                 [
-                    item.rawValue, revision.rawValue, Data(present), size, size,
+                    key.item.rawValue, key.revision.rawValue, Data(present), size, size,
                     Timestamp.now.inMilliseconds, id.rawValue,
                 ]
             )
@@ -424,6 +431,33 @@ extension Catalog {
 }
 
 extension CatalogTransaction {
+    /// What is about to be staged, with the present keys of what it is made of: they may have changed since
+    /// the caller read them.
+    func named(_ content: NewStagedContent) throws -> NewStagedContent {
+        var content = content
+        if let id = content.baseContent, let key = try key(ofCached: id) {
+            (content.baseItem, content.baseRevision) = (key.item, key.revision)
+        }
+        if var origin = content.origin, let id = origin.content, let key = try key(ofCached: id) {
+            (origin.item, origin.revision) = (key.item, key.revision)
+            content.origin = origin
+        }
+        return content
+    }
+
+    private func key(ofCached id: ContentID) throws -> ContentKey? {
+        try database.first(
+            "SELECT account, item, revision FROM content WHERE id = ? AND is_staged = 0",
+            [id.rawValue]
+        ) {
+            ContentKey(
+                account: AccountID($0[0]),
+                item: ItemID($0[1]),
+                revision: Revision($0[2])
+            )
+        }
+    }
+
     /// A row for staged content that is open for writing; its number.
     mutating func insert(
         _ content: NewStagedContent,

@@ -44,12 +44,8 @@ extension Catalog {
                     CREATE INDEX node_by_plain_key ON node(account) WHERE plain_key IS NOT NULL;
                     """
             )
-            try CatalogTransaction(
-                database: database,
-                writers: WriterRegistry(),
-                renames: ContentRenames()
-            )
-            .findNumberedNames()
+            try CatalogTransaction(database: database, writers: WriterRegistry())
+                .findNumberedNames()
         }
         migrator.registerMigration("upload sessions of what was sent") { database in
             // Older ones begin anew: which bytes they are of is not known.

@@ -25,7 +25,7 @@ public final class Catalog: Sendable {
     let links = Mutex<[AccountID: LinkPolicy]>([:])
     let readOnly = Mutex<Set<AccountID>>([])
     /// Contents whose revision changed while they may be open under the old one.
-    let renames = ContentRenames()
+    let contentHolder = Mutex<WeakHolder?>(nil)
     let ignoring = Mutex<[AccountID: IgnoreRules]>([:])
     let leavingOut = Mutex<[AccountID: LeftOutFolders]>([:])
     /// Accounts that are known to be enumerated; account numbers are not reused.
@@ -191,11 +191,15 @@ public final class Catalog: Sendable {
         uses.add(1, ordering: .relaxed)
         writers.transactionBegan()
         defer { writers.transactionEnded() }
-        var transaction = CatalogTransaction(
-            database: database,
-            writers: writers,
-            renames: renames
-        )
+        let holder = contentHolder.withLock(\.self)?.value
+        var transaction = CatalogTransaction(database: database, writers: writers, holder: holder)
+        var hasEnded = false
+        defer {
+            if !transaction.effects.renamed.isEmpty {
+                if !hasEnded { transaction.undoRenames() }
+                holder?.renamesEnd()
+            }
+        }
         var result: T?
         var fresh: [Node] = []
         var changes = 0
@@ -213,10 +217,9 @@ public final class Catalog: Sendable {
                 do { seen = try treeChanges(by: transaction) } catch { seen = .tooMany }
             }
             try check?.run(database)
-            // Before anybody can read the new keys: who has such a content open has it under the old one.
-            if !transaction.effects.renamed.isEmpty { renames.note(transaction.effects.renamed) }
             return .commit
         }
+        hasEnded = true
         searchBacklog.grew(by: changes)
         if let observer, let seen { observer.changed(seen) }
         let effects = transaction.effects
@@ -318,15 +321,15 @@ struct CatalogTransaction {
         /// Accounts of which the service reported something.
         var heard: Set<AccountID> = []
         /// Contents that have another key now.
-        var renamed: [RenamedContent] = []
+        var renamed: [Rename] = []
     }
 
     /// The database, inside the transaction.
     let database: Database
     /// Who has which file open for writing.
     let writers: WriterRegistry
-    /// The contents that have another key by now.
-    let renames: ContentRenames
+    /// Who has contents open.
+    var holder: (any ContentHolder)?
     /// What has to be announced when the transaction is over.
     var effects = Effects()
 

@@ -68,9 +68,18 @@ public struct ContentOrigin: Hashable, Sendable {
     public var size: Int64
     /// The hash of its content, where it is known.
     public var hash: ContentHash?
+    /// The number of its cached content, where there is one: that has the revision's present key.
+    public var content: ContentID?
 
     /// A revision with its size and hash.
-    public init(item: ItemID, revision: Revision, size: Int64, hash: ContentHash?) {
+    public init(
+        item: ItemID,
+        revision: Revision,
+        size: Int64,
+        hash: ContentHash?,
+        content: ContentID? = nil
+    ) {
+        self.content = content
         self.item = item
         self.revision = revision
         self.size = size
@@ -84,6 +93,8 @@ public struct NewStagedContent: Hashable, Sendable {
     public var baseItem: ItemID?
     /// The revision that it lies over.
     public var baseRevision: Revision?
+    /// The number of that revision's cached content, where there is one: that has its present key.
+    public var baseContent: ContentID?
     /// Bytes of the base.
     public var baseSize: Int64
     /// Bytes in all.
@@ -99,6 +110,7 @@ public struct NewStagedContent: Hashable, Sendable {
     public init(
         baseItem: ItemID? = nil,
         baseRevision: Revision? = nil,
+        baseContent: ContentID? = nil,
         baseSize: Int64 = 0,
         size: Int64,
         damage: String? = nil,
@@ -110,29 +122,9 @@ public struct NewStagedContent: Hashable, Sendable {
         self.original = original
         self.baseItem = baseItem
         self.baseRevision = baseRevision
+        self.baseContent = baseContent
         self.baseSize = baseSize
         self.size = size
-    }
-}
-
-extension NewStagedContent {
-    /// The same with the present keys of what it is made of.
-    func renamed(by renames: ContentRenames, in account: AccountID) -> NewStagedContent {
-        func current(_ item: ItemID, _ revision: Revision) -> ContentKey {
-            renames.current(ContentKey(account: account, item: item, revision: revision))
-        }
-        var content = self
-        if let item = baseItem, let revision = baseRevision {
-            let key = current(item, revision)
-            (content.baseItem, content.baseRevision) = (key.item, key.revision)
-        }
-        content.origin = origin.map { origin in
-            let key = current(origin.item, origin.revision)
-            var renamed = origin
-            (renamed.item, renamed.revision) = (key.item, key.revision)
-            return renamed
-        }
-        return content
     }
 }
 

@@ -19,7 +19,7 @@ extension CachedContent {
         wish: ReadAhead.Wish,
         _ priority: RequestPriority = .interactive
     ) {
-        let most = store.fetcher(of: filed.account)?.rangesAhead ?? 0
+        let most = store.fetcher(of: key.account)?.rangesAhead ?? 0
         let urgent: [RequestUrgency] = state.withLock { state in
             let isWhole = size <= Self.wholeFile
             if let need, !isWhole, priority >= .interactive { cutBack(for: need, &state) }
@@ -150,7 +150,7 @@ extension CachedContent {
         number: Int,
         generation: Int
     ) async throws(ContentError) {
-        guard let fetcher = store.fetcher(of: filed.account) else {
+        guard let fetcher = store.fetcher(of: key.account) else {
             throw .fetch(ProviderError(.offline, detail: "the account is not connected"))
         }
         // The fetch is void, for instance because the file was removed: the reader looks again, and makes a

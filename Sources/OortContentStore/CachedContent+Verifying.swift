@@ -62,7 +62,7 @@ extension CachedContent {
     /// - Throws: as `complete`; `.fetch` of kind `.contentDamaged` when the service keeps giving other
     ///   bytes than its hash says.
     func bring(_ priority: RequestPriority) async throws(ContentError) {
-        let part = store.fetcher(of: filed.account)?.largestRangeRequest ?? ReadAhead.firstWindow
+        let part = store.fetcher(of: key.account)?.largestRangeRequest ?? ReadAhead.firstWindow
         var mismatches = state.withLock { $0.mismatches }
         var tries = Self.tries(after: mismatches)
         while true {
@@ -216,7 +216,7 @@ extension CachedContent {
     }
 
     private func comparison(_ generation: Int) async -> Comparison {
-        guard let hash, let id, let fetcher = store.fetcher(of: filed.account) else {
+        guard let hash, let id, let fetcher = store.fetcher(of: key.account) else {
             return .incomparable
         }
         var hasher = fetcher.makeHasher()

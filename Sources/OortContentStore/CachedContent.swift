@@ -63,9 +63,10 @@ public final class CachedContent: Sendable {
     }
 
     /// The revision that the bytes are of, as the service names it now.
-    public var key: ContentKey { store.catalog.currentKey(of: filed) }
-    /// The key under which the store has it: that of the moment in which it was opened.
-    let filed: ContentKey
+    public var key: ContentKey { keys.withLock(\.present) }
+    /// The key under which store and catalog have it: the present one, unless that has another content.
+    var filed: ContentKey { keys.withLock(\.filed) }
+    let keys: Mutex<(present: ContentKey, filed: ContentKey)>
     /// Bytes in all.
     public let size: Int64
     /// The hash that the service gives, where it is known.
@@ -84,7 +85,7 @@ public final class CachedContent: Sendable {
         mismatches: Int = 0,
         store: ContentStore
     ) {
-        filed = key
+        keys = Mutex((key, key))
         self.size = size
         self.hash = hash
         self.store = store
@@ -143,7 +144,7 @@ public final class CachedContent: Sendable {
         _ range: Range<Int64>,
         by ahead: ReadAhead? = nil
     ) async throws(ContentError) -> DiskFile {
-        let fetcher = store.fetcher(of: filed.account)
+        let fetcher = store.fetcher(of: key.account)
         let wish =
             ahead?.note(range, largest: fetcher?.largestRangeRequest ?? ReadAhead.firstWindow)
             ?? ReadAhead.Wish(range: range, part: ReadAhead.firstWindow)
@@ -205,7 +206,7 @@ public final class CachedContent: Sendable {
     }
 
     private func fetchAhead(_ range: Range<Int64>, by ahead: ReadAhead?) {
-        guard let ahead, let fetcher = store.fetcher(of: filed.account) else { return }
+        guard let ahead, let fetcher = store.fetcher(of: key.account) else { return }
         startFetches(
             need: nil,
             wish: ahead.note(range, largest: fetcher.largestRangeRequest)
@@ -234,11 +235,8 @@ public final class CachedContent: Sendable {
     private func makeFile() async -> Result<ContentID, ContentError> {
         let result: Result<ContentID, ContentError>
         do {
-            let key = key
             let id = try await store.catalog.insertCachedContent(
-                account: key.account,
-                item: key.item,
-                revision: key.revision,
+                { self.filed },
                 size: size,
                 hash: hash
             )

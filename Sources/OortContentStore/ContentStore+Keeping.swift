@@ -56,7 +56,8 @@ extension ContentStore {
     ///
     /// - Returns: nil where it is not in use and its state is stored.
     public func present(_ key: ContentKey) -> (bytes: Int64, isComplete: Bool)? {
-        known(key)?.state.withLock { ($0.present.byteCount, $0.isVerified) }
+        let content = state.withLock { $0.cached[key]?.content }
+        return content?.state.withLock { ($0.present.byteCount, $0.isVerified) }
     }
 
     /// Removes cached contents: of an item and all below it, or all of them for nil.

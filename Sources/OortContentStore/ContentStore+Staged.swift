@@ -90,7 +90,8 @@ extension ContentStore {
                     item: $0.key.item,
                     revision: $0.key.revision,
                     size: $0.size,
-                    hash: $0.hash
+                    hash: $0.hash,
+                    content: $0.id
                 )
             },
             original: original.flatMap { $0.successor == nil ? $0.id : nil },
@@ -124,6 +125,7 @@ extension ContentStore {
         let new = NewStagedContent(
             baseItem: base?.key.item,
             baseRevision: base?.key.revision,
+            baseContent: base?.id,
             baseSize: base?.size ?? 0,
             size: state.size,
             damage: state.damage,
@@ -131,7 +133,7 @@ extension ContentStore {
             original: original
         )
         let held = try base.map { base throws(ContentError) in
-            try open(base.key, size: base.size, hash: base.hash)
+            try use(base)
         }
         beginMaking()
         defer { endMaking() }

@@ -134,8 +134,7 @@ extension ContentStore {
         let result = await Task {
             try await self.catalog.makeCached(
                 id,
-                item: content.key.item,
-                revision: content.key.revision,
+                as: { content.filed },
                 present: present.record,
                 size: content.size
             )

@@ -46,6 +46,10 @@ public struct Download: Hashable, Sendable {
 public final class ContentStore: Sendable {
     struct State {
         var fetchers: [AccountID: any ContentFetcher] = [:]
+        /// Counts the transactions in which contents got other keys.
+        var renames: UInt64 = 0
+        /// The keys that contents get in the transaction under way.
+        var renaming: [ContentKey: ContentKey] = [:]
         /// Contents that are in use or whose state is not stored yet.
         var cached: [ContentKey: (content: CachedContent, users: Int)] = [:]
         var staged: [ContentID: (content: StagedContent, users: Int)] = [:]
@@ -133,6 +137,7 @@ public final class ContentStore: Sendable {
             cacheFolder: paths.cacheFolder,
             measure: settings.freeBytes
         )
+        catalog.setContentHolder(self)
     }
 
     /// Sets how an account's bytes come from the service; nil when they cannot any longer.
@@ -215,14 +220,34 @@ public final class ContentStore: Sendable {
         size: Int64,
         hash: ContentHash?
     ) throws(ContentError) -> CachedContent {
-        if let content = use(key) { return content }
+        while true {
+            let renames = state.withLock(\.renames)
+            if let content = use(key) { return content }
+            let content = try load(key, size: size, hash: hash)
+            let opened = state.withLock { state -> CachedContent? in
+                // What was read of the catalog may be older than a rename.
+                guard state.renames == renames else { return nil }
+                guard let other = state.file(content) else { return content }
+                state.cached[other.filed]?.users += 1
+                return other
+            }
+            if let opened { return opened }
+        }
+    }
+
+    /// A content as the catalog knows it, which nobody uses yet.
+    private func load(
+        _ key: ContentKey,
+        size: Int64,
+        hash: ContentHash?
+    ) throws(ContentError) -> CachedContent {
         let row = try cachedRow(of: key)
         // A row with another size was made for a misunderstood revision: it is made anew.
         let known = row.flatMap {
             $0.size == size && $0.hash?.contradicts(hash) != true ? $0 : nil
         }
         let present = known?.present.flatMap { RangeSet(record: $0, size: size) }
-        let content = CachedContent(
+        return CachedContent(
             key: key,
             size: size,
             hash: hash ?? known?.hash,
@@ -232,14 +257,17 @@ public final class ContentStore: Sendable {
             mismatches: state.withLock { $0.mismatches[key] ?? 0 },
             store: self
         )
-        return state.withLock { state in
-            if let other = state.cached[key] {
-                state.cached[key] = (other.content, other.users + 1)
-                return other.content
-            }
-            state.cached[key] = (content, 1)
-            return content
+    }
+
+    /// A content that the caller uses already, used once more.
+    func use(_ content: CachedContent) throws(ContentError) -> CachedContent {
+        let isFiled = state.withLock { state in
+            guard state.cached[content.filed]?.content === content else { return false }
+            state.cached[content.filed]?.users += 1
+            return true
         }
+        return isFiled
+            ? content : try open(content.key, size: content.size, hash: content.hash)
     }
 
     /// What the catalog knows of a cached content.
@@ -255,22 +283,12 @@ public final class ContentStore: Sendable {
 
     /// The content of a revision that is in use already, used once more.
     func use(_ key: ContentKey) -> CachedContent? {
-        let keys = keys(of: key)
-        return state.withLock { state in
-            guard let known = state.content(under: keys) else { return nil }
-            state.cached[known.filed]?.users += 1
-            return known
+        state.withLock { state in
+            guard let known = state.cached[key] else { return nil }
+            state.cached[key] = (known.content, known.users + 1)
+            return known.content
         }
     }
-
-    /// The content of a revision that is in use or not stored yet.
-    func known(_ key: ContentKey) -> CachedContent? {
-        let keys = keys(of: key)
-        return state.withLock { $0.content(under: keys) }
-    }
-
-    /// The keys under which the store may have a content.
-    private func keys(of key: ContentKey) -> [ContentKey] { [key] + catalog.formerKeys(of: key) }
 
     /// Lets a content go that `open` gave; transfers that no reader waits for end with the last user.
     public func close(_ content: CachedContent) {
@@ -377,12 +395,7 @@ public final class ContentStore: Sendable {
 
     /// Puts a cached content under its key, used once more; nil when another one is there.
     func adopt(_ content: CachedContent) -> Bool {
-        let keys = keys(of: content.filed)
-        return state.withLock { state in
-            guard state.content(under: keys) == nil else { return false }
-            state.cached[content.filed] = (content, 1)
-            return true
-        }
+        state.withLock { $0.file(content) == nil }
     }
 
     // MARK: The cache's state
@@ -542,20 +555,18 @@ public final class ContentStore: Sendable {
     func remove(
         cached rows: [ContentRow]
     ) async throws(CatalogError) -> (count: Int, bytes: Int64) {
-        var unused: [(row: ContentRow, key: ContentKey)] = []
-        for row in rows {
-            guard let item = row.item, let revision = row.revision else { continue }
-            let key = ContentKey(account: row.account, item: item, revision: revision)
-            if known(key) == nil { unused.append((row, key)) }
-        }
+        // By number: a content may have another key since the rows were read.
+        let used = contentsInUse
+        let unused = rows.filter { used[$0.id] == nil }
         guard !unused.isEmpty else { return (0, 0) }
         // A content that an upload replaced meanwhile is counted there.
-        let removed = try await catalog.removeContents(unused.map(\.row.id), areStaged: false)
+        let removed = try await catalog.removeContents(unused.map(\.id), areStaged: false)
+        let usedNow = contentsInUse
         var bytes: Int64 = 0
-        for (row, key) in unused where removed.contains(row.id) {
+        for row in unused where removed.contains(row.id) {
             bytes += row.bytesOnDisk
             // It was opened meanwhile: readers that wait for bytes look again, and have them fetched.
-            if let content = known(key), content.id == row.id {
+            if let content = usedNow[row.id] {
                 content.discard()
                 continue
             }
@@ -566,12 +577,60 @@ public final class ContentStore: Sendable {
     }
 }
 
-extension ContentStore.State {
-    /// The first content that is under one of some keys.
-    fileprivate func content(under keys: [ContentKey]) -> CachedContent? {
-        for key in keys {
-            if let known = cached[key] { return known.content }
+extension ContentStore {
+    /// The contents that are in use or not stored yet, by the numbers of their rows.
+    private var contentsInUse: [ContentID: CachedContent] {
+        let contents = state.withLock { $0.cached.values.map(\.content) }
+        return Dictionary(contents.compactMap { content in content.id.map { ($0, content) } }) {
+            first,
+            _ in first
         }
+    }
+}
+
+extension ContentStore: ContentHolder {
+    public func rename(_ old: ContentKey, to new: ContentKey) -> Bool {
+        state.withLock { state in
+            let known = state.cached[old]
+            guard state.cached[new] == nil else {
+                known?.content.keys.withLock { $0.present = new }
+                return false
+            }
+            state.renaming[old] = new
+            state.renaming[new] = nil
+            guard let known else { return true }
+            known.content.keys.withLock { $0 = (new, new) }
+            state.cached[old] = nil
+            state.cached[new] = known
+            if state.unsaved.remove(old) != nil { state.unsaved.insert(new) }
+            if state.beingSaved.remove(old) != nil { state.beingSaved.insert(new) }
+            state.mismatches[new] = state.mismatches.removeValue(forKey: old)
+            return true
+        }
+    }
+
+    public func follow(_ old: ContentKey, to new: ContentKey) {
+        state.withLock { state in
+            state.cached[old]?.content.keys.withLock { $0.present = new }
+        }
+    }
+
+    public func renamesEnd() {
+        state.withLock { state in
+            state.renames += 1
+            state.renaming = [:]
+        }
+    }
+}
+
+extension ContentStore.State {
+    /// Files a content, with one user, under its key; returns the one that is there already.
+    fileprivate mutating func file(_ content: CachedContent) -> CachedContent? {
+        var key = content.filed
+        while let next = renaming[key] { key = next }
+        if let other = cached[key]?.content { return other }
+        content.keys.withLock { $0 = (key, key) }
+        cached[key] = (content, 1)
         return nil
     }
 

@@ -17,20 +17,19 @@ extension PlaceProvider {
 
     /// The client's revision for one that the core names of a row.
     ///
-    /// - Throws: `.preconditionFailed` for a revision from before the row's last one came back.
+    /// - Throws: `.preconditionFailed` for another revision than the row's: the file may be of that again,
+    ///   with another content.
     func clientRevision(
         _ revision: Revision?,
         of row: PlaceRow
     ) throws(ProviderError) -> Revision? {
         guard client.traits.hasRevisionsOfTimes, let revision else { return revision }
-        let parts = revision.rawValue.split(separator: Self.mark, maxSplits: 1)
-        let number = parts.count > 1 ? Int64(parts[1]) : 0
-        guard number == row.recurrence else {
+        guard revision == self.revision(of: row) else {
             throw ProviderError(
                 .preconditionFailed,
-                detail: "\(row.entry.name) has another content of the same size and second"
+                detail: "\(row.entry.name) has another revision"
             )
         }
-        return parts.first.map { Revision(String($0)) }
+        return row.entry.revision
     }
 }

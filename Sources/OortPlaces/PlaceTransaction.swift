@@ -158,7 +158,7 @@ struct PlaceTransaction {
     }
 
     /// Whether a file has another revision now, of a size and second that it had with another content.
-    private func comesBack(_ entry: PlaceEntry, over old: PlaceRow) throws -> Bool {
+    func comesBack(_ entry: PlaceEntry, over old: PlaceRow) throws -> Bool {
         guard entry.kind == .file, entry.revision != old.entry.revision, let size = entry.size,
             let time = entry.modifiedTime
         else { return false }

@@ -122,17 +122,20 @@ extension WebDAVClient {
     /// Sends a change of a file that must be of a revision; nil is any.
     ///
     /// A file of a young time, or of one in the future, has a weak tag, which `If-Match` refuses although it
-    /// is the current one: it is sent again when the file is older, and then with the condition of RFC 4918,
-    /// section 10.4, which Apache compares weakly.
+    /// is the current one: the change is sent again when the file is older, and then with the condition of
+    /// RFC 4918, section 10.4, which Apache compares weakly.
     ///
     /// - Parameters:
     ///   - revision: the revision that it must have.
     ///   - path: the file's place.
+    ///   - namesFile: whether that last condition names the file: at a deletion Apache holds one without a
+    ///     name against the folder, too. Behind a proxy of other paths a name leads nowhere.
     ///   - send: sends the change with a condition.
     /// - Throws: `.notFound` where no file is there; `.preconditionFailed` where it is of another revision.
     func guarded(
         by revision: Revision?,
         at path: RemotePath,
+        namesFile: Bool = false,
         _ send: (WebDAVAPI.Header?) async throws(ProviderError) -> Void
     ) async throws(ProviderError) {
         guard let revision else { return try await send(nil) }
@@ -140,16 +143,20 @@ extension WebDAVClient {
             try await wantCurrent(revision, at: path)
             return try await send(nil)
         }
-        let strong = ("If-Match", "\"\(tag)\"")
-        let url = address.url(path, isFolder: false)
-        let conditions = [strong, strong, ("If", "<\(url)> ([\"\(tag)\"])")]
-        for (number, condition) in conditions.enumerated() {
+        for wait in [Self.youth, .zero] {
             do throws(ProviderError) {
-                return try await send(condition)
-            } catch  where error.kind == .preconditionFailed && number + 1 < conditions.count {
+                return try await send(("If-Match", "\"\(tag)\""))
+            } catch  where error.kind == .preconditionFailed {
                 try await wantCurrent(revision, at: path)
-                if number == 0 { try await pause(Self.youth) }
+                try await pause(wait)
             }
+        }
+        let file = namesFile ? "<\(address.url(path, isFolder: false))> " : ""
+        do throws(ProviderError) {
+            try await send(("If", "\(file)([\"\(tag)\"])"))
+        } catch  where [.badRequest, .unsupported].contains(error.kind) {
+            // The server knows no such condition.
+            throw Self.stale
         }
     }
 

@@ -339,7 +339,8 @@ extension WebDAVClient {
         let revision = kind == .file ? revision : nil
         do throws(ProviderError) {
             if dialect.heedsConditions || abilities.guardsDeletion {
-                try await guarded(by: revision, at: path) { condition throws(ProviderError) in
+                try await guarded(by: revision, at: path, namesFile: true) {
+                    condition throws(ProviderError) in
                     try await remove(path, kind, condition)
                 }
             } else {

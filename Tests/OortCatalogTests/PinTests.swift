@@ -30,10 +30,13 @@ struct PinTests {
     private func cache(_ item: String, rev: String = "1", size: Int64 = 10) async throws
         -> ContentID
     {
-        let id = try await catalog.insertCachedContent(
+        let key = ContentKey(
             account: world.account.id,
             item: ItemID(item),
-            revision: Revision(rev),
+            revision: Revision(rev)
+        )
+        let id = try await catalog.insertCachedContent(
+            { key },
             size: size,
             hash: nil
         )

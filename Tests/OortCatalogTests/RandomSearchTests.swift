@@ -223,10 +223,13 @@ private final class SearchHistory {
         story += " feed of \(changes.count);"
         try await fixture.page(changes)
         if let read = told.dropFirst().randomElement(using: &numbers), !read.isFolder {
-            let id = try await catalog.insertCachedContent(
+            let key = ContentKey(
                 account: fixture.account.id,
                 item: ItemID(read.id),
-                revision: Revision("1"),
+                revision: Revision("1")
+            )
+            let id = try await catalog.insertCachedContent(
+                { key },
                 size: 1,
                 hash: nil
             )

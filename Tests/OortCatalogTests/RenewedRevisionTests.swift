@@ -1,6 +1,7 @@
 import OortCatalog
 import OortModel
 import OortPlanner
+import Synchronization
 import Testing
 
 /// A content that another revision has since something about the file but its bytes was changed.
@@ -13,6 +14,20 @@ struct RenewedRevisionTests {
     private var account: Account { fixture.account }
     private let original: Inode
     private let copy: Inode
+    private let holder = Holder()
+
+    /// Notes which contents got other keys.
+    private final class Holder: ContentHolder {
+        let renames = Mutex<[[ContentKey]]>([])
+
+        func rename(_ old: ContentKey, to new: ContentKey) -> Bool {
+            renames.withLock { $0.append([old, new]) }
+            return true
+        }
+
+        func follow(_ old: ContentKey, to new: ContentKey) {}
+        func renamesEnd() {}
+    }
 
     /// A file `f` in revision 1 at the service, and `copy` that is to be made of it.
     init() async throws {
@@ -22,6 +37,7 @@ struct RenewedRevisionTests {
             try fixture.catalog.node(remoteID: ItemID("f"), account: fixture.account.id)
         ).inode
         copy = try fixture.catalog.create(.file, named: "copy", in: fixture.account.root).inode
+        fixture.catalog.setContentHolder(holder)
     }
 
     private static func item(
@@ -56,7 +72,7 @@ struct RenewedRevisionTests {
         )
     }
 
-    @Test("what has another revision by now is copied of that; nothing is of another content")
+    @Test("nothing is copied of a revision that the original has no longer")
     func lateCopy() async throws {
         try await stamp(answer: Self.item("2", hash: nil, time: 2000))
         let late = try catalog.create(.file, named: "late", in: account.root).inode
@@ -71,16 +87,11 @@ struct RenewedRevisionTests {
                 from: original
             )
         }
-        #expect(throws: CatalogError.notFound) { try copy(of: "0") }
+        #expect(throws: CatalogError.notFound) { try copy(of: "1") }
         #expect(try content(of: late) == .none)
-        for revision in ["1", "2"] {
-            #expect(
-                try copy(of: revision).content == .revision(item: ItemID("f"), Revision("2"))
-            )
-        }
-        let other = ContentHash(algorithm: .md5, value: "11")
-        try await fixture.page([Self.told("3", hash: other, time: 3000)])
-        #expect(throws: CatalogError.notFound) { try copy(of: "2") }
+        #expect(
+            try copy(of: "2").content == .revision(item: ItemID("f"), Revision("2"))
+        )
     }
 
     private func key(_ revision: String) -> ContentKey {
@@ -117,7 +128,7 @@ struct RenewedRevisionTests {
         try await stamp(answer: Self.item("2", hash: nil, time: 2000))
         #expect(try content(of: copy) == .revision(item: ItemID("f"), Revision("2")))
         #expect(try content(of: original) == .revision(item: ItemID("f"), Revision("2")))
-        #expect(catalog.currentKey(of: key("1")) == key("2"))
+        #expect(holder.renames.withLock(\.self) == [[key("1"), key("2")]])
         // It goes out before the file is changed.
         #expect(try await fixture.plan().map(\.inode) == [copy])
     }
@@ -150,6 +161,35 @@ struct RenewedRevisionTests {
         try await fixture.page([Self.told("4", hash: other, time: 3000)])
         try await fixture.plan()
         #expect(try content(of: copy) == .revision(item: ItemID("f"), Revision("3")))
-        #expect(catalog.currentKey(of: key("2")) == key("3"))
+        #expect(holder.renames.withLock(\.self) == [[key("2"), key("3")]])
+    }
+
+    /// Whether the catalog has a cached content under a key, and which row.
+    private func row(_ item: String, _ revision: String) throws -> ContentID? {
+        try catalog.cachedContent(
+            account: account.id,
+            item: ItemID(item),
+            revision: Revision(revision)
+        )?.id
+    }
+
+    @Test(
+        "a copy's bytes stay with the original while that is in the tree",
+        arguments: [true, false]
+    )
+    func copied(isRemoved: Bool) async throws {
+        let key = key("1")
+        let id = try await catalog.insertCachedContent({ key }, size: 4, hash: Self.hash)
+        try makeCopy(of: "1", hash: Self.hash)
+        let operation = try #require(try await fixture.plan().first { $0.inode == copy })
+        let start = try #require(
+            try await catalog.begin(operation, account: account.id, reservedID: nil)
+        )
+        if isRemoved { _ = try catalog.unlink("f", in: account.root) }
+        var item = Self.item("c1", hash: Self.hash, time: 1000)
+        (item.id, item.fileName) = (ItemID("c"), "copy")
+        _ = try await catalog.succeeded(start.intent, of: copy, item: item, sentModified: nil)
+        #expect(try row("f", "1") == (isRemoved ? nil : id))
+        #expect(try row("c", "c1") == (isRemoved ? id : nil))
     }
 }

@@ -266,10 +266,13 @@ struct SearchTests {
     /// Reads some of these; their names.
     private func read(_ numbers: [Int]) async throws -> Set<String> {
         for number in numbers {
-            let id = try await catalog.insertCachedContent(
+            let key = ContentKey(
                 account: fixture.account.id,
                 item: ItemID("\(number)"),
-                revision: Revision("1"),
+                revision: Revision("1")
+            )
+            let id = try await catalog.insertCachedContent(
+                { key },
                 size: 0,
                 hash: nil
             )

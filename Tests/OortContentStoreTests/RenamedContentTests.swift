@@ -24,20 +24,25 @@ struct RenamedContentTests {
 
     /// The feed reports a revision of the same bytes.
     private func tell(_ revision: String) async throws -> Node {
+        try await Self.tell(revision, bytes, fixture.catalog, fixture.account.id)
+    }
+
+    private static func tell(
+        _ revision: String,
+        _ bytes: [UInt8],
+        _ catalog: Catalog,
+        _ account: AccountID
+    ) async throws -> Node {
         let root = ItemID("root")
-        try fixture.catalog.setIdentity(
+        try catalog.setIdentity(
             AccountIdentity(id: "me", displayName: "Me", email: nil, rootID: root),
-            of: fixture.account.id
+            of: account
         )
         var item = Item(id: ItemID("a"), kind: .file, fileName: "a", parentID: root)
         (item.size, item.rev) = (Int64(bytes.count), Revision(revision))
         item.contentHash = SumHasher.hash(of: bytes)
-        _ = try await fixture.catalog.apply(
-            Observations(changes: [.changed(item)]),
-            to: fixture.account.id
-        )
-        let node = try fixture.catalog.node(remoteID: ItemID("a"), account: fixture.account.id)
-        return try #require(node)
+        _ = try await catalog.apply(Observations(changes: [.changed(item)]), to: account)
+        return try #require(try catalog.node(remoteID: ItemID("a"), account: account))
     }
 
     private func open(_ key: ContentKey) throws -> CachedContent {
@@ -116,5 +121,99 @@ struct RenamedContentTests {
         wanted.replaceSubrange(50_000..<50_003, with: [1, 2, 3])
         #expect(try await again.bytes(0..<Int64(bytes.count)) == wanted)
         #expect(fixture.service.requests.count == 1)
+    }
+
+    @Test("who still knows the former key gets a content of its own, and harms no other")
+    func former() async throws {
+        let content = try open(first)
+        #expect(try await all(of: content) == bytes)
+        await content.verified()
+        fixture.store.close(content)
+        await fixture.store.save()
+        _ = try await tell("2")
+        let renamed = try open(second)
+        #expect(renamed.isComplete)
+        let late = try open(first)
+        #expect(late !== renamed)
+        #expect(try await all(of: late) == bytes)
+        #expect(late.id != renamed.id)
+        #expect(try await all(of: renamed) == bytes)
+        await fixture.store.save()
+        fixture.store.close(late)
+        fixture.store.close(renamed)
+        _ = try await fixture.restart()
+        #expect(try open(second).isComplete)
+    }
+
+    @Test("a key that comes back is the content's own again")
+    func comingBack() async throws {
+        let content = try open(first)
+        #expect(try await all(of: content) == bytes)
+        fixture.store.close(content)
+        await fixture.store.save()
+        _ = try await tell("2")
+        #expect(try await fixture.store.free(below: nil, unusedSince: nil).freed.count == 1)
+        _ = try await tell("1")
+        let again = try open(first)
+        #expect(again.key == first)
+        #expect(try await all(of: again) == bytes)
+        _ = try await tell("2")
+        _ = try await tell("1")
+        #expect(again.key == first)
+        #expect(try open(first) === again)
+    }
+
+    @Test("where both keys have contents, each keeps its own")
+    func both() async throws {
+        let content = try open(first)
+        #expect(try await all(of: content) == bytes)
+        let early = try open(second)
+        #expect(try await all(of: early) == bytes)
+        _ = try await tell("2")
+        #expect(content.key == second)
+        #expect(content.id != early.id)
+        #expect(try open(second) === early)
+        await fixture.store.save()
+        #expect(try await all(of: content) == bytes)
+        #expect(try await all(of: early) == bytes)
+        #expect(try await fixture.store.free(below: nil, unusedSince: nil).inUse.count == 2)
+    }
+
+    @Test("contents are opened, read and closed while their keys change")
+    func races() async throws {
+        let (store, catalog, account) = (fixture.store, fixture.catalog, fixture.account.id)
+        let (bytes, size) = (bytes, Int64(bytes.count))
+        try await withThrowingTaskGroup(of: Void.self) { group in
+            for reader in 0..<4 {
+                group.addTask {
+                    for number in 0..<60 {
+                        let node = try catalog.node(remoteID: ItemID("a"), account: account)
+                        guard let revision = node?.revision else { continue }
+                        let content = try store.open(
+                            ContentKey(account: account, item: ItemID("a"), revision: revision),
+                            size: size,
+                            hash: SumHasher.hash(of: bytes)
+                        )
+                        #expect(try await content.bytes(0..<size) == bytes)
+                        store.close(content)
+                        if reader == 0, number % 10 == 0 {
+                            _ = try await store.free(below: nil, unusedSince: nil)
+                        }
+                    }
+                }
+            }
+            group.addTask {
+                for number in 2..<60 {
+                    _ = try await Self.tell("\(number % 7 + 1)", bytes, catalog, account)
+                }
+            }
+            try await group.waitForAll()
+        }
+        await store.save()
+        let node = try #require(
+            try fixture.catalog.node(remoteID: ItemID("a"), account: fixture.account.id)
+        )
+        let last = try open(fixture.key("a", try #require(node.revision).rawValue))
+        #expect(try await all(of: last) == bytes)
     }
 }
