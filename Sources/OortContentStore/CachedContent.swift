@@ -111,6 +111,12 @@ public final class CachedContent: Sendable {
     /// The row, once there is one.
     var id: ContentID? { state.withLock { $0.id } }
 
+    /// The row whose key is the present one; nil where there is none.
+    var namingID: ContentID? {
+        let isFiledAsNamed = keys.withLock { $0.present == $0.filed }
+        return isFiledAsNamed ? id : nil
+    }
+
     /// The local file, if it has all bytes of a range (which must lie within the size); nil when
     /// some are missing.
     ///

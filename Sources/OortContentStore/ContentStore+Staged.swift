@@ -91,7 +91,7 @@ extension ContentStore {
                     revision: $0.key.revision,
                     size: $0.size,
                     hash: $0.hash,
-                    content: $0.id
+                    content: $0.namingID
                 )
             },
             original: original.flatMap { $0.successor == nil ? $0.id : nil },
@@ -125,7 +125,7 @@ extension ContentStore {
         let new = NewStagedContent(
             baseItem: base?.key.item,
             baseRevision: base?.key.revision,
-            baseContent: base?.id,
+            baseContent: base?.namingID,
             baseSize: base?.size ?? 0,
             size: state.size,
             damage: state.damage,
