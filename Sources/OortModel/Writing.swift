@@ -218,10 +218,19 @@ public struct AttributeChange: Hashable, Sendable {
     public var modifiedTime: Timestamp?
     /// The new description; the empty text removes it.
     public var description: String?
+    /// The revision that the file is known to have, nil of a folder: where a time makes another one, and
+    /// nothing but the two proves that the content is the same, the change of any other one fails with
+    /// `.preconditionFailed`.
+    public var revision: Revision?
 
     /// A change of what is not nil.
-    public init(modifiedTime: Timestamp? = nil, description: String? = nil) {
+    public init(
+        modifiedTime: Timestamp? = nil,
+        description: String? = nil,
+        revision: Revision? = nil
+    ) {
         self.modifiedTime = modifiedTime
         self.description = description
+        self.revision = revision
     }
 }

@@ -268,6 +268,13 @@ extension PlaceProvider {
             ground throws(ProviderError) in
             let row = ground.rows[0]
             guard let parent = row.parent else { throw gone(reference) }
+            // A move of the file may have met somebody else's content.
+            guard change.revision.map({ $0 == revision(of: row) }) ?? true else {
+                throw ProviderError(
+                    .preconditionFailed,
+                    detail: "\(reference.path) has another revision"
+                )
+            }
             // The new revision is assumed to have the known revision's content.
             _ = try await unchanged(row, at: ground.rowPaths[0])
             let free = try await self.time(time, for: row, size: row.entry.size, hash: nil)

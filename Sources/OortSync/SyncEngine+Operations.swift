@@ -229,7 +229,11 @@ extension SyncEngine {
             return request(
                 .setAttributes(
                     try known(start.item),
-                    AttributeChange(modifiedTime: modified, description: description)
+                    AttributeChange(
+                        modifiedTime: modified,
+                        description: description,
+                        revision: node.kind == .folder ? nil : start.revision
+                    )
                 ),
                 modified: modified
             )

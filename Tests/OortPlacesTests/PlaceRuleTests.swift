@@ -534,6 +534,31 @@ struct PlaceRuleTests {
         }
     }
 
+    @Test("nor on what somebody rewrote before our move met it", arguments: kinds)
+    func rewrittenBeforeMove(kind: RandomPlacesTests.Kind) async throws {
+        try await withUploaded(kind) { world, item in
+            world.client.write("/a", "them")
+            let move = Move(
+                item: Self.reference(item),
+                oldParent: Self.root,
+                parent: Self.root,
+                name: "b",
+                modifiedTime: nil
+            )
+            let moved = try await world.provider.move(move)
+            #expect(moved.rev != item.rev)
+            var change = AttributeChange(modifiedTime: Timestamp(seconds: 1_600_000_000))
+            change.revision = item.rev
+            let error = await #expect(throws: ProviderError.self) {
+                try await world.provider.setAttributes(of: Self.reference(item), to: change)
+            }
+            #expect(error?.kind == .preconditionFailed)
+            change.revision = moved.rev
+            _ = try await world.provider.setAttributes(of: Self.reference(item), to: change)
+            #expect(world.client.contents == ["/b": "them"])
+        }
+    }
+
     @Test("nor on what somebody rewrites after the look", arguments: kinds)
     func rewrittenWhileTouched(kind: RandomPlacesTests.Kind) async throws {
         try await withUploaded(kind) { world, item in
