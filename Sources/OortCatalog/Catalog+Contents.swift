@@ -32,6 +32,17 @@ extension Catalog {
         }
     }
 
+    /// Whether an operation under way may give the same content of an item another revision: a move, or the
+    /// setting of a time.
+    public func mayBeRenamed(_ item: ItemID, account: AccountID) throws(CatalogError) -> Bool {
+        try read { database in
+            guard let node = try Self.node(item.rawValue, in: account, database),
+                let intent = try Self.motion(node.inode, database)?.intent
+            else { return false }
+            return intent.kind == .move || intent.kind == .setAttributes
+        }
+    }
+
     /// All contents, staged and cached.
     public func contents() throws(CatalogError) -> [ContentRow] {
         try read { database in

@@ -93,12 +93,18 @@ extension CachedContent {
     private func run(_ number: Int, generation: Int) async {
         var fruitless = 0
         while let rest = rest(of: number, generation: generation), !rest.isEmpty {
+            let asked = key
             do throws(ContentError) {
                 try await transfer(rest, number: number, generation: generation)
                 fruitless = 0
             } catch {
                 let now = self.rest(of: number, generation: generation)
                 fruitless = now?.lowerBound == rest.lowerBound ? fruitless + 1 : 0
+                if case .fetch(let cause) = error, cause.kind == .preconditionFailed,
+                    fruitless < 3, await isRenamed(since: asked)
+                {
+                    continue
+                }
                 guard case .fetch(let cause) = error, cause.isTransient, cause.kind != .offline,
                     fruitless < 3
                 else {
@@ -109,6 +115,18 @@ extension CachedContent {
             }
         }
         end(number, generation: generation, error: nil)
+    }
+
+    /// Whether the service has the content under another key than one for which it was asked a moment ago;
+    /// waits for an operation of ours that is about to say so.
+    private func isRenamed(since asked: ContentKey) async -> Bool {
+        for _ in 0..<Self.tries {
+            guard key == asked, !Task.isCancelled,
+                (try? store.catalog.mayBeRenamed(asked.item, account: asked.account)) == true
+            else { break }
+            try? await store.clock.sleep(for: .milliseconds(100))
+        }
+        return key != asked
     }
 
     /// What a fetch still has to bring; nil when it is void.

@@ -376,6 +376,30 @@ def test_a_file_of_the_future_is_changed_and_removed(machine, server, drive):
     assert "removed" not in contents
 
 
+@pytest.mark.parametrize("server", ["sftp", "ftp", "s3"], indirect=True)
+def test_a_file_is_read_on_while_it_gets_another_time(machine, server, drive):
+    """Its revision changes at the server between two parts of it, and before the mount has the answer."""
+    content = os.urandom(4 << 20)
+    names = [f"film {number}" for number in range(6)]
+    for name in names:
+        (server.files / name).write_bytes(content)
+    eventually(lambda: all((drive / name).exists() for name in names), "the files show")
+    machine.oort("limit", "--down", "8M")
+    for number, name in enumerate(names):
+        parts = []
+        with open(drive / name, "rb", buffering=0) as file:
+            parts.append(file.read(1 << 17))
+            os.utime(drive / name, (1_600_000_000, 1_600_000_000 + number))
+            while part := file.read(1 << 17):
+                parts.append(part)
+        assert b"".join(parts) == content
+    machine.oort("limit", "--off")
+    machine.sync()
+    for number, name in enumerate(names):
+        assert (drive / name).read_bytes() == content
+        assert (drive / name).stat().st_mtime == 1_600_000_000 + number
+
+
 def test_links_at_sftp(machine, folder):
     server = Server("sftp", folder)
     try:

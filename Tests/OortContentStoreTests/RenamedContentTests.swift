@@ -179,6 +179,21 @@ struct RenamedContentTests {
         #expect(try await fixture.store.free(below: nil, unusedSince: nil).inUse.count == 2)
     }
 
+    @Test("bytes that are asked for while the key changes are asked for again under the new one")
+    func whileFetched() async throws {
+        let service = fixture.service
+        service.hold()
+        service.fail(ProviderError(.preconditionFailed, detail: "another revision"))
+        let content = try open(first)
+        let size = Int64(bytes.count)
+        async let read = content.bytes(0..<size)
+        try await until { service.waiting == 1 }
+        _ = try await tell("2")
+        service.letGo()
+        #expect(try await read == bytes)
+        #expect(service.requests.count == 2)
+    }
+
     @Test("contents are opened, read and closed while their keys change")
     func races() async throws {
         let (store, catalog, account) = (fixture.store, fixture.catalog, fixture.account.id)

@@ -242,9 +242,9 @@ final class FakeService: ContentFetcher {
             return (state.contents[key.item.rawValue], failure, state.cutAfter)
         }
         let transfer = Transfer { self.state.withLock { $0.inFlight -= 1 } }
+        await gate()
         if let failure { throw failure }
         guard let bytes else { throw ProviderError(.notFound, detail: "none") }
-        await gate()
         let end = min(Int(range.upperBound), bytes.count)
         let position = Mutex(Int(range.lowerBound))
         let box = Box(position)
