@@ -120,11 +120,19 @@ extension CachedContent {
     /// Whether the service has the content under another key than one for which it was asked a moment ago;
     /// waits for an operation of ours that is about to say so.
     private func isRenamed(since asked: ContentKey) async -> Bool {
-        for _ in 0..<Self.tries {
-            guard key == asked, !Task.isCancelled,
-                (try? store.catalog.mayBeRenamed(asked.item, account: asked.account)) == true
-            else { break }
-            try? await store.clock.sleep(for: .milliseconds(100))
+        do throws(CatalogError) {
+            for _ in 0..<Self.tries {
+                guard key == asked, !Task.isCancelled,
+                    try store.catalog.mayBeRenamed(asked.item, account: asked.account)
+                else { break }
+                try? await store.clock.sleep(for: .milliseconds(100))
+            }
+        } catch {
+            // The reader then meets the service's refusal.
+            store.logger.error(
+                "whether a revision is about to change could not be read",
+                metadata: ["item": "\(asked.item)", "cause": "\(error)"]
+            )
         }
         return key != asked
     }
