@@ -243,6 +243,9 @@ public final class Catalog: Sendable {
         if writers.opened(inode) { pool.writeWithoutTransaction { _ in } }
     }
 
+    /// Waits, on the calling thread, until the transaction under way is over; not to be called in one.
+    public func waitForTransaction() { pool.writeWithoutTransaction { _ in } }
+
     /// Runs a consistent read from a task, of as many statements as it likes.
     func readAsync<T: Sendable>(
         _ body: @escaping @Sendable (Database) throws -> T

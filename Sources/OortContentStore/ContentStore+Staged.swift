@@ -211,6 +211,28 @@ extension ContentStore {
         for completion in completions { await completion.value }
     }
 
+    /// The base of a staged content, which may get another key while it is opened.
+    private func openBase(
+        _ key: ContentKey,
+        of row: ContentRow
+    ) throws(ContentError) -> CachedContent {
+        var key = key
+        while true {
+            let base = try open(key, size: row.baseSize, hash: nil)
+            do throws(CatalogError) {
+                guard let now = try catalog.content(row.id), let item = now.baseItem,
+                    let revision = now.baseRevision,
+                    item != key.item || revision != key.revision
+                else { return base }
+                key = ContentKey(account: row.account, item: item, revision: revision)
+            } catch {
+                close(base)
+                throw .catalog(detail: "\(error)")
+            }
+            close(base)
+        }
+    }
+
     /// A staged content as it lies on the disk.
     ///
     /// - Throws: `.damaged` when its row, its file or its sidecar is missing or torn.
@@ -251,10 +273,9 @@ extension ContentStore {
                 state.own.remove(contentsOf: size..<Int64.max)
             }
             state.journal = journal
-            base = try open(
+            base = try openBase(
                 ContentKey(account: row.account, item: item, revision: revision),
-                size: row.baseSize,
-                hash: nil
+                of: row
             )
         }
         var data = try file.dataRanges()

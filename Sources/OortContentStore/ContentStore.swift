@@ -50,6 +50,8 @@ public final class ContentStore: Sendable {
         var renames: UInt64 = 0
         /// The keys that contents get in the transaction under way.
         var renaming: [ContentKey: ContentKey] = [:]
+        /// The keys of contents that the service has under another one by now, which has a content, too.
+        var apart: Set<ContentKey> = []
         /// Contents that are in use or whose state is not stored yet.
         var cached: [ContentKey: (content: CachedContent, users: Int)] = [:]
         var staged: [ContentID: (content: StagedContent, users: Int)] = [:]
@@ -221,12 +223,19 @@ public final class ContentStore: Sendable {
         hash: ContentHash?
     ) throws(ContentError) -> CachedContent {
         while true {
-            let renames = state.withLock(\.renames)
+            let renames = state.withLock { state in
+                state.isRenaming(key) ? nil : state.renames
+            }
+            guard let renames else {
+                // The catalog has the old key or the new one, and the nodes may still have the other.
+                catalog.waitForTransaction()
+                continue
+            }
             if let content = use(key) { return content }
             let content = try load(key, size: size, hash: hash)
             let opened = state.withLock { state -> CachedContent? in
                 // What was read of the catalog may be older than a rename.
-                guard state.renames == renames else { return nil }
+                guard state.renames == renames, !state.isRenaming(key) else { return nil }
                 guard let other = state.file(content) else { return content }
                 state.cached[other.filed]?.users += 1
                 return other
@@ -555,9 +564,10 @@ public final class ContentStore: Sendable {
     func remove(
         cached rows: [ContentRow]
     ) async throws(CatalogError) -> (count: Int, bytes: Int64) {
-        // By number: a content may have another key since the rows were read.
+        // By number, too: a content may have another key since the rows were read. One that is just being
+        // made has no number yet.
         let used = contentsInUse
-        let unused = rows.filter { used[$0.id] == nil }
+        let unused = rows.filter { used[$0.id] == nil && !isFiled($0) }
         guard !unused.isEmpty else { return (0, 0) }
         // A content that an upload replaced meanwhile is counted there.
         let removed = try await catalog.removeContents(unused.map(\.id), areStaged: false)
@@ -578,6 +588,13 @@ public final class ContentStore: Sendable {
 }
 
 extension ContentStore {
+    /// Whether a content is in use, or not stored yet, under a row's key.
+    private func isFiled(_ row: ContentRow) -> Bool {
+        guard let item = row.item, let revision = row.revision else { return true }
+        let key = ContentKey(account: row.account, item: item, revision: revision)
+        return state.withLock { $0.cached[key] != nil }
+    }
+
     /// The contents that are in use or not stored yet, by the numbers of their rows.
     private var contentsInUse: [ContentID: CachedContent] {
         let contents = state.withLock { $0.cached.values.map(\.content) }
@@ -593,13 +610,15 @@ extension ContentStore: ContentHolder {
         state.withLock { state in
             let known = state.cached[old]
             guard state.cached[new] == nil else {
-                known?.content.keys.withLock { $0.present = new }
+                state.follow(old, to: new)
                 return false
             }
+            state.follow(old, to: new)
             state.renaming[old] = new
             state.renaming[new] = nil
             guard let known else { return true }
             known.content.keys.withLock { $0 = (new, new) }
+            state.apart.remove(old)
             state.cached[old] = nil
             state.cached[new] = known
             if state.unsaved.remove(old) != nil { state.unsaved.insert(new) }
@@ -610,9 +629,7 @@ extension ContentStore: ContentHolder {
     }
 
     public func follow(_ old: ContentKey, to new: ContentKey) {
-        state.withLock { state in
-            state.cached[old]?.content.keys.withLock { $0.present = new }
-        }
+        state.withLock { $0.follow(old, to: new) }
     }
 
     public func renamesEnd() {
@@ -624,6 +641,27 @@ extension ContentStore: ContentHolder {
 }
 
 extension ContentStore.State {
+    /// Whether a transaction under way gives a content this key, or another one in its place.
+    fileprivate func isRenaming(_ key: ContentKey) -> Bool {
+        renaming[key] != nil || renaming.values.contains(key)
+    }
+
+    /// Gives all contents that the service has under one key another as their present one.
+    fileprivate mutating func follow(_ old: ContentKey, to new: ContentKey) {
+        if cached[old] != nil { apart.insert(old) }
+        for filed in apart {
+            guard let content = cached[filed]?.content else {
+                apart.remove(filed)
+                continue
+            }
+            let isApart = content.keys.withLock { keys in
+                if keys.present == old { keys.present = new }
+                return keys.present != keys.filed
+            }
+            if !isApart { apart.remove(filed) }
+        }
+    }
+
     /// Files a content, with one user, under its key; returns the one that is there already.
     fileprivate mutating func file(_ content: CachedContent) -> CachedContent? {
         var key = content.filed

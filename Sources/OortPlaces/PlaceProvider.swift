@@ -210,7 +210,10 @@ public final class PlaceProvider: Provider {
             let place = PlaceTurns.Place(parent, row.entry.name)
             guard turns.writes(place, begun: began) else {
                 // The answer was true at its moment; the newer state stays in the map.
-                guard try !transaction.comesBack(entry, over: now) else {
+                guard
+                    try !self.client.traits.hasRevisionsOfTimes
+                        || !transaction.comesBack(entry, over: now)
+                else {
                     throw ProviderError(
                         .outcomeUnknown(retryAfter: nil),
                         detail: "\(path) changed while it was looked at"

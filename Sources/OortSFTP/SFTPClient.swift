@@ -427,19 +427,24 @@ public final class SFTPClient: PlaceClient {
         }
         guard let found = await connection.listByShell(paths) else { return nothing }
         var listings: [PlaceListing?] = []
+        var compared = 0
         for (number, folder) in found.enumerated() {
             let disk = await Self.disk(questions[number])
-            // An empty folder may be one that may not be searched. A shell may see other folders than SFTP
-            // does, under the same names.
-            guard folder.isWhole, !folder.entries.isEmpty,
-                let attributes = try? await looks[number].fileAttributes(),
-                attributes.kind == .folder, attributes.isSame(as: folder.attributes)
-            else {
+            let attributes = try? await looks[number].fileAttributes()
+            // An empty folder may be one that may not be searched.
+            guard folder.isWhole, !folder.entries.isEmpty, let attributes else {
                 listings.append(nil)
                 continue
             }
-            listings.append(listing(folder, at: paths[number], disk: disk, session))
+            compared += 1
+            // A shell may see other folders than SFTP does, under the same names.
+            let isSame = attributes.kind == .folder && attributes.isSame(as: folder.attributes)
+            listings.append(
+                isSame ? listing(folder, at: paths[number], disk: disk, session) : nil
+            )
         }
+        // One of a few may have changed between the two looks.
+        if compared >= 4, listings.allSatisfy({ $0 == nil }) { await connection.distrustListings() }
         return listings
     }
 

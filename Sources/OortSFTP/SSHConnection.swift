@@ -48,6 +48,8 @@ public actor SSHConnection {
     private(set) var hasNoShell = false
     /// Whether it turned out to have none that lists folders, since the connection was made.
     private var hasNoFind = false
+    /// How many listings in a row by the shell could not read all.
+    private var failedListings = 0
     /// A secret that was refused: it is not tried again, since some servers lock out whoever does.
     private var refused: (secret: String, failure: SSHFailure)?
 
@@ -227,6 +229,13 @@ public actor SSHConnection {
         return copy
     }
 
+    /// How many listings in a row may fail before the shell is no longer asked: it may not have these
+    /// folders at all.
+    private static let mostFailedListings = 3
+
+    /// Notes that the shell lists other folders than SFTP.
+    func distrustListings() { hasNoFind = true }
+
     /// Lists folders by the login's shell.
     ///
     /// - Returns: what lies in each, in the same order; nil where there is no such shell, or not all of it
@@ -239,16 +248,21 @@ public actor SSHConnection {
         let mark = "OORT\(String(UInt64.random(in: .min ... .max), radix: 36).uppercased())E"
         let output = await output(
             of: SSHShell.listingScript(folders, mark: mark),
-            timeLimit: .seconds(120)
+            timeLimit: .seconds(30)
         )
-        guard let output else { return nil }
-        switch SSHShell.listed(output, mark: mark, count: folders.count) {
-        case .done(let found): return found
-        case .failed: return nil
-        case .noShell:
-            if before == generation { hasNoFind = true }
-            return nil
+        let listing = output.map { SSHShell.listed($0, mark: mark, count: folders.count) }
+        guard before == generation, !Task.isCancelled else { return nil }
+        switch listing {
+        case .done(let found):
+            failedListings = 0
+            return found
+        case .failed:
+            failedListings += 1
+            hasNoFind = failedListings >= Self.mostFailedListings
+        // A shell that does not answer would be waited for each time.
+        case .noShell, nil: hasNoFind = true
         }
+        return nil
     }
 
     /// Runs a script at the server, and returns what it prints; nil where it does not end in time.
@@ -271,7 +285,12 @@ public actor SSHConnection {
             if (try? await Task.sleep(for: timeLimit)) != nil { running.send(SIGKILL) }
         }
         defer { alarm.cancel() }
-        guard case .status = await running.wait() else { return nil }
+        let end = await withTaskCancellationHandler {
+            await running.wait()
+        } onCancel: {
+            running.send(SIGKILL)
+        }
+        guard case .status = end else { return nil }
         guard (try? output.seek(offset: 0, from: .start)) != nil else { return nil }
         return output.readAll(atMost: SSHShell.mostOutput + (1 << 20))
     }
@@ -377,7 +396,7 @@ public actor SSHConnection {
         uses.withLock { $0 = [:] }
         lines = []
         mostLines = Self.mostLines
-        (hasNoShell, hasNoFind) = (false, false)
+        (hasNoShell, hasNoFind, failedListings) = (false, false, 0)
         main = nil
         generation += 1
     }

@@ -151,6 +151,8 @@ extension WebDAVClient {
                 try await pause(wait)
             }
         }
+        // Of a strong one, something else is refused; and a server may not know the other condition.
+        guard try await hasWeakTag(path) else { throw Self.stale }
         let file = namesFile ? "<\(address.url(path, isFolder: false))> " : ""
         do throws(ProviderError) {
             try await send(("If", "\(file)([\"\(tag)\"])"))
@@ -158,6 +160,12 @@ extension WebDAVClient {
             // The server knows no such condition.
             throw Self.stale
         }
+    }
+
+    /// Whether a file's tag is a weak one, which `If-Match` must refuse (RFC 9110, section 13.1.1).
+    private func hasWeakTag(_ path: RemotePath) async throws(ProviderError) -> Bool {
+        let (own, _, _) = try await ownEntry(of: path, depth: 0, isFolder: false)
+        return own.text(.dav("getetag"))?.trimmed.begins(with: "W/") ?? false
     }
 
     /// - Throws: `.preconditionFailed` unless a file of this revision is at the place; `.notFound` where
