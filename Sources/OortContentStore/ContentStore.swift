@@ -223,6 +223,7 @@ public final class ContentStore: Sendable {
         hash: ContentHash?
     ) throws(ContentError) -> CachedContent {
         while true {
+            if let content = use(key) { return content }
             let renames = state.withLock { state in
                 state.isRenaming(key) ? nil : state.renames
             }
@@ -231,7 +232,6 @@ public final class ContentStore: Sendable {
                 catalog.waitForTransaction()
                 continue
             }
-            if let content = use(key) { return content }
             let content = try load(key, size: size, hash: hash)
             let opened = state.withLock { state -> CachedContent? in
                 // What was read of the catalog may be older than a rename.
@@ -605,73 +605,7 @@ extension ContentStore {
     }
 }
 
-extension ContentStore: ContentHolder {
-    public func rename(_ old: ContentKey, to new: ContentKey) -> Bool {
-        state.withLock { state in
-            let known = state.cached[old]
-            guard state.cached[new] == nil else {
-                state.follow(old, to: new)
-                return false
-            }
-            state.follow(old, to: new)
-            state.renaming[old] = new
-            state.renaming[new] = nil
-            guard let known else { return true }
-            known.content.keys.withLock { $0 = (new, new) }
-            state.apart.remove(old)
-            state.cached[old] = nil
-            state.cached[new] = known
-            if state.unsaved.remove(old) != nil { state.unsaved.insert(new) }
-            if state.beingSaved.remove(old) != nil { state.beingSaved.insert(new) }
-            state.mismatches[new] = state.mismatches.removeValue(forKey: old)
-            return true
-        }
-    }
-
-    public func follow(_ old: ContentKey, to new: ContentKey) {
-        state.withLock { $0.follow(old, to: new) }
-    }
-
-    public func renamesEnd() {
-        state.withLock { state in
-            state.renames += 1
-            state.renaming = [:]
-        }
-    }
-}
-
 extension ContentStore.State {
-    /// Whether a transaction under way gives a content this key, or another one in its place.
-    fileprivate func isRenaming(_ key: ContentKey) -> Bool {
-        renaming[key] != nil || renaming.values.contains(key)
-    }
-
-    /// Gives all contents that the service has under one key another as their present one.
-    fileprivate mutating func follow(_ old: ContentKey, to new: ContentKey) {
-        if cached[old] != nil { apart.insert(old) }
-        for filed in apart {
-            guard let content = cached[filed]?.content else {
-                apart.remove(filed)
-                continue
-            }
-            let isApart = content.keys.withLock { keys in
-                if keys.present == old { keys.present = new }
-                return keys.present != keys.filed
-            }
-            if !isApart { apart.remove(filed) }
-        }
-    }
-
-    /// Files a content, with one user, under its key; returns the one that is there already.
-    fileprivate mutating func file(_ content: CachedContent) -> CachedContent? {
-        var key = content.filed
-        while let next = renaming[key] { key = next }
-        if let other = cached[key]?.content { return other }
-        content.keys.withLock { $0 = (key, key) }
-        cached[key] = (content, 1)
-        return nil
-    }
-
     /// The staged content of this number, used once more; nil when nobody has it open.
     fileprivate mutating func use(staged id: ContentID) -> StagedContent? {
         guard let known = staged[id] else { return nil }

@@ -494,13 +494,7 @@ actor PlaceScan {
         else { return StandingListing() }
         let asked = asked
         let listing = try await client.listing(of: path)
-        let recorder = ListingRecorder(
-            turns: turns,
-            began: began,
-            round: round,
-            second: now().seconds,
-            asked: asked
-        )
+        let recorder = recorder(of: round, began: began, asked: asked)
         return try await map.write { database in
             try recorder.record(listing, of: folder, PlaceTransaction(database: database))
         }
@@ -520,13 +514,7 @@ actor PlaceScan {
         let known = zip(folders, paths).compactMap { folder, path in path.map { (folder, $0) } }
         let asked = asked
         let listings = await client.listings(of: known.map(\.1))
-        let recorder = ListingRecorder(
-            turns: turns,
-            began: began,
-            round: round,
-            second: now().seconds,
-            asked: asked
-        )
+        let recorder = recorder(of: round, began: began, asked: asked)
         return try await map.write { database in
             let transaction = PlaceTransaction(database: database)
             var recorded: [Int64: StandingListing] = [:]
@@ -536,6 +524,21 @@ actor PlaceScan {
             }
             return recorded
         }
+    }
+
+    /// What records listings that were asked for at one moment and are here now.
+    private nonisolated func recorder(
+        of round: Int64?,
+        began: UInt64,
+        asked: Int64?
+    ) -> ListingRecorder {
+        ListingRecorder(
+            turns: turns,
+            began: began,
+            round: round,
+            second: now().seconds,
+            asked: asked
+        )
     }
 
     /// When listings are asked for, where stamps are times: seconds since 1970.

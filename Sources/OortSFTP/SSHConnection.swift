@@ -258,7 +258,7 @@ public actor SSHConnection {
             return found
         case .failed:
             failedListings += 1
-            hasNoFind = failedListings >= Self.mostFailedListings
+            if failedListings >= Self.mostFailedListings { hasNoFind = true }
         // A shell that does not answer would be waited for each time.
         case .noShell, nil: hasNoFind = true
         }
