@@ -209,7 +209,10 @@ struct Merger {
         )
         transaction.effects.news.append(.entryAdded(parent: parent, name: name))
         try database.run("UPDATE node SET staged = NULL WHERE inode = ?", [inode.column])
-        try transaction.takeOver(item, of: node, rules)
+        // The time here is the copy's, even where the item's is of the same second.
+        var bare = node
+        bare.modified = item.modifiedTime ?? node.modified
+        try transaction.takeOver(item, of: bare, rules)
     }
 
     private mutating func renumber(_ inode: Inode) throws {

@@ -1,5 +1,6 @@
 import OortCatalog
 import OortModel
+import OortPlanner
 import Testing
 
 @Suite("Conflicts")
@@ -49,6 +50,36 @@ struct ConflictTests {
 
     private func rename(_ name: String, to new: String, in folder: Inode? = nil) throws {
         _ = try catalog.rename(name, in: root, to: new, in: folder ?? root, mode: .replace)
+    }
+
+    @Test("two saves of one second leave nothing to be sent but the copy")
+    func oneSecond() async throws {
+        let world = try TemporaryAccount(setsTimes: true)
+        let second = Timestamp(seconds: 1_700_000_000, nanoseconds: 0)
+        func saved(_ revision: String) -> Change {
+            guard case .changed(var item) = file("/f.txt", revision) else {
+                return file("/f.txt", revision)
+            }
+            item.clientModifiedTime = second
+            return .changed(item)
+        }
+        try await world.page([saved("1")])
+        let root = try world.catalog.node(world.account.root)
+        let node = try #require(try world.catalog.lookup("f.txt", in: root))
+        _ = try world.catalog.setCopiedContent(
+            item: ItemID("id:other"),
+            revision: Revision("9"),
+            hash: ContentHash(algorithm: .md5, value: "mine"),
+            size: 5,
+            modified: Timestamp(seconds: second.seconds, nanoseconds: 500_000_000),
+            of: node.inode
+        )
+        try await world.page([saved("2")])
+        let operations = try await world.plan() + world.plan()
+        #expect(!operations.isEmpty)
+        #expect(!operations.contains { $0.inode == node.inode })
+        #expect(try world.catalog.node(node.inode).modified == second)
+        #expect(try await !world.catalog.conflicts(world.account.id).isEmpty)
     }
 
     @Test("a conflict ends when the copy takes the file's place")
