@@ -97,6 +97,9 @@ public final class CachedContent: Sendable {
     /// Whether all bytes are here.
     public var isComplete: Bool { state.withLock { $0.present.covers(0..<size) } }
 
+    /// Whether no byte is here.
+    var isEmpty: Bool { state.withLock { $0.present.byteCount == 0 } }
+
     /// Bytes of some ranges that are not here.
     func missingBytes(in ranges: [Range<Int64>]) -> Int64 {
         state.withLock { state in

@@ -82,8 +82,14 @@ extension ContentStore {
         // Of a revision without bytes, only its identity matters: the writer knew it.
         let base = base.flatMap { $0.size > 0 ? $0 : nil }
         let size = base?.size ?? 0
+        let isUnread = base?.isEmpty ?? false
         return try makeStaged(
-            StagedContent.State(size: size, baseEnd: size, own: RangeSet()),
+            StagedContent.State(
+                size: size,
+                baseEnd: size,
+                own: RangeSet(),
+                isBaseUnread: isUnread
+            ),
             over: base,
             origin: known.map {
                 ContentOrigin(
@@ -102,7 +108,9 @@ extension ContentStore {
             let file = try makeStagedFile(id)
             guard base != nil else { return nil }
             try file.resize(to: size)
-            return OverlayJournal(file: try pool.create(paths.journal(id)))
+            var journal = OverlayJournal(file: try pool.create(paths.journal(id)))
+            if isUnread { try journal.append(.baseUnread) }
+            return journal
         }
     }
 
@@ -267,6 +275,7 @@ extension ContentStore {
             )
             state.baseEnd = journal.contents.baseEnd
             state.own = journal.contents.own
+            state.isBaseUnread = journal.contents.isBaseUnread
             if size < state.baseEnd {
                 try journal.append(.cut(size))
                 state.baseEnd = size

@@ -12,6 +12,10 @@ struct OverlayJournal {
         case cut(Int64)
         /// These bytes did not reach the disk before the machine died: the base's count again.
         case lost(Range<Int64>)
+        /// Nothing of the base was read before, and another revision may take its place.
+        case baseUnread
+        /// Bytes of the base were used: no other revision takes its place from here on.
+        case baseRead
     }
 
     /// The content of a journal.
@@ -20,6 +24,8 @@ struct OverlayJournal {
         var own = RangeSet<Int64>()
         /// Up to where the base counts.
         var baseEnd: Int64
+        /// Whether no byte of the base was used yet.
+        var isBaseUnread = false
     }
 
     static let recordSize = 24
@@ -84,6 +90,8 @@ struct OverlayJournal {
             case .written(let range): (1, range.lowerBound, range.upperBound)
             case .cut(let end): (2, end, end)
             case .lost(let range): (3, range.lowerBound, range.upperBound)
+            case .baseUnread: (4, 0, 0)
+            case .baseRead: (5, 0, 0)
             }
         let body = lower.littleEndianBytes + upper.littleEndianBytes
         return kind.littleEndianBytes + checksum(kind, body[...]).littleEndianBytes + body
@@ -102,6 +110,8 @@ struct OverlayJournal {
         case 1: return .written(lower..<upper)
         case 2: return .cut(lower)
         case 3: return .lost(lower..<upper)
+        case 4: return .baseUnread
+        case 5: return .baseRead
         default: return nil
         }
     }
@@ -120,6 +130,8 @@ extension OverlayJournal.Contents {
             baseEnd = min(baseEnd, end)
             own.remove(contentsOf: end..<Int64.max)
         case .lost(let range): own.remove(contentsOf: range)
+        case .baseUnread: isBaseUnread = true
+        case .baseRead: isBaseUnread = false
         }
     }
 }

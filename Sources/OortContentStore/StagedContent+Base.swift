@@ -16,9 +16,9 @@ extension StagedContent {
     ///
     /// - Throws: `.noSpace` when the disk has no room for all; `.fetch`, `.damaged`, `.disk`.
     func materialise() async throws(ContentError) {
-        guard let base else { return }
+        guard base != nil else { return }
         defer { store.room.setPromise(nil, to: id) }
-        try await makeRoom(over: base)
+        try await makeRoom()
         while true {
             let missing = try pieces(0..<size).filter { !$0.isOwn }.map(\.range)
             guard !missing.isEmpty, successor == nil else { return }
@@ -32,7 +32,7 @@ extension StagedContent {
                         try checkNeed(looking: position >= 16 << 20)
                         let part = position..<min(gap.upperBound, position + (4 << 20))
                         // The bytes that go up with a program's must be of exactly the base revision.
-                        let bytes = try await base.verifiedBytes(part)
+                        let bytes = try await baseBytes(part, isVerified: true)
                         // Others may take room meanwhile.
                         let length = part.upperBound - part.lowerBound
                         guard store.room.hasRoom(toComplete: length, cached: 0) else {
@@ -44,7 +44,7 @@ extension StagedContent {
                         position = part.upperBound
                         let left = Room.Promise(
                             lacking: lacking - count,
-                            cached: base.missingBytes(in: missing)
+                            cached: base?.missingBytes(in: missing) ?? 0
                         )
                         store.room.setPromise(left, to: id)
                     }
@@ -59,14 +59,14 @@ extension StagedContent {
         }
     }
 
-    private func makeRoom(over base: CachedContent) async throws(ContentError) {
+    private func makeRoom() async throws(ContentError) {
         var tries = 0
         while tries < Self.tries {
             let missing = try pieces(0..<size).filter { !$0.isOwn }.map(\.range)
             guard !missing.isEmpty, successor == nil else { return }
             let promise = Room.Promise(
                 lacking: Self.length(missing),
-                cached: base.missingBytes(in: missing)
+                cached: base?.missingBytes(in: missing) ?? 0
             )
             if store.room.promise(promise, to: id) { return }
             await store.makeCacheRoom(for: promise.cached, staged: promise.lacking)
@@ -93,17 +93,18 @@ extension StagedContent {
     ///
     /// If there is no room for it, the base is needed until the upload.
     func standAlone(in turn: CompletionTurn) async throws(ContentError) {
-        guard let base else { return }
-        let whole = 0..<base.size
-        _ = try await base.verifiedBytes(whole)
+        let whole = state.withLock { 0..<$0.baseEnd }
+        guard base != nil, !whole.isEmpty else { return }
+        _ = try await baseBytes(whole, isVerified: true)
         try await turn.take { () throws(ContentError) in
+            guard let base else { return }
             let missing = state.withLock { $0.missing(in: whole) }
             let count = missing.reduce(Int64(0)) { $0 + ($1.upperBound - $1.lowerBound) }
             // Read once more, so that none of it is held in memory while other contents are written.
             guard !Task.isCancelled, count > 0, store.room.hasRoom(for: count), base.isVerified,
                 let file = base.readIfPresent(whole)
             else { return }
-            try fill(whole, with: try file.read(at: 0, count: Int(base.size)))
+            try fill(whole, with: try file.read(at: 0, count: Int(whole.upperBound)))
             try claim(RangeSet(whole))
         }
     }

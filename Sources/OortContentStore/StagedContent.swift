@@ -19,6 +19,8 @@ public final class StagedContent: Sendable {
         /// Written ranges; those from `baseEnd` on are known for `seek` and the room only.
         var own: RangeSet<Int64>
         var journal: OverlayJournal?
+        /// Whether no byte of the base was used yet, so that another revision may take its place.
+        var isBaseUnread = false
         /// Where the base was cut, until the sidecar records it: while the file is no longer than that, its
         /// length says so.
         var owedCut: Int64?
@@ -68,7 +70,8 @@ public final class StagedContent: Sendable {
     public let id: ContentID
     let account: AccountID
     /// The revision that it lies over; nil when it stands alone.
-    let base: CachedContent?
+    var base: CachedContent? { currentBase.withLock { $0 } }
+    private let currentBase: Mutex<CachedContent?>
     let store: ContentStore
     let state: Mutex<State>
 
@@ -81,13 +84,16 @@ public final class StagedContent: Sendable {
     ) {
         self.id = id
         self.account = account
-        self.base = base
+        currentBase = Mutex(base)
         self.store = store
         self.state = Mutex(state)
     }
 
     /// Bytes in all.
     public var size: Int64 { state.withLock { $0.size } }
+
+    /// Exchanges the base; to be called under the lock.
+    func setBase(_ base: CachedContent) { currentBase.withLock { $0 = base } }
 
     /// Its hash, if it was just computed from the bytes: the next user then need not read them all again.
     ///
@@ -392,7 +398,9 @@ public final class StagedContent: Sendable {
                 return nil
             }
         }
-        guard let file = base?.readIfPresent(piece.range) else { return nil }
+        guard let base, let file = base.readIfPresent(piece.range), try settle(base) else {
+            return nil
+        }
         return (file, piece.range)
     }
 
@@ -411,8 +419,7 @@ public final class StagedContent: Sendable {
                     return try await successor.bytes(range.clamped(to: 0..<successor.size))
                 }
             } else {
-                guard let base else { throw .damaged(detail: "an overlay without its base") }
-                bytes += try await base.bytes(piece.range)
+                bytes += try await baseBytes(piece.range)
             }
         }
         return bytes

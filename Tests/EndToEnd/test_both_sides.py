@@ -7,7 +7,7 @@ import time
 import pytest
 
 from desk import BACKGROUND
-from machine import Machine, eventually, read
+from machine import CLOUDS, Machine, eventually, read
 
 
 def test_remote_changes_appear(machine, clouds, cloud, drive):
@@ -41,6 +41,32 @@ def test_edits_on_both_sides_are_both_kept(machine, clouds, cloud, drive):
     assert copy.startswith("both (conflicted copy ") and copy.endswith(").txt")
     assert sorted(item["size"] for item in clouds.tree(cloud).values()) == [5, 7]
     assert any(copy in shown for shown in machine.account(cloud)["conflicts"])
+
+
+@pytest.mark.parametrize("cloud", [
+    *CLOUDS, *(pytest.param(name, marks=pytest.mark.clouds(name)) for name in ("box", "nextcloud")),
+])
+def test_a_part_of_what_others_replaced_meanwhile_lies_over_theirs(machine, clouds, cloud, drive):
+    """Nothing of the file was read here: the copy has what can be had, and not half a file for ever."""
+    base, theirs = "base " * 2000, "news " * 2000 + "and more"
+    clouds.edit(cloud, "write", "/f.txt", text=base)
+    path = drive / "f.txt"
+    eventually(path.exists, "the file shows")
+    clouds.gates[cloud].shut()
+    with open(path, "r+b", buffering=0) as file:
+        file.seek(1000)
+        file.write(b"MINE")
+    clouds.edit(cloud, "write", "/f.txt", text=theirs)
+    clouds.gates[cloud].open()
+    machine.sync()
+    (copy,) = [p for p in drive.iterdir() if p != path]
+    # These two give a file's former bytes, too.
+    below = base if cloud in ("dropbox", "box") else theirs
+    wanted = {"f.txt": theirs, copy.name: below[:1000] + "MINE" + below[1004:len(base)]}
+    assert {p.name: read(p) for p in drive.iterdir()} == wanted
+    assert {name: clouds.content(cloud, f"/{name}").decode() for name in wanted} == wanted
+    account = machine.account(cloud)
+    assert account["pending_count"] == 0 and account["refused_count"] == 0, account
 
 
 def test_an_edit_of_what_was_moved_since_it_was_opened_is_no_conflict(machine, clouds, cloud, drive):

@@ -114,6 +114,25 @@ def test_what_both_save_is_kept_twice(place, machines, drives):
     assert machines[0].account(place.name)["conflicts"] == []
 
 
+def test_a_part_of_what_the_other_replaced_lies_over_that(place, machines, drives):
+    """Nothing of the file was read here, and the server no longer has what it was."""
+    base, theirs = b"base " * 1_200_000, b"news " * 1_200_001
+    (drives[0] / "disk.img").write_bytes(base)
+    machines[0].sync()
+    eventually(lambda: (drives[1] / "disk.img").exists(), "it shows there, too")
+    machines[1].oort("pause")
+    with open(drives[1] / "disk.img", "r+b", buffering=0) as file:
+        file.seek(5_000_000)
+        file.write(b"MINE")
+    (drives[0] / "disk.img").write_bytes(theirs)
+    machines[0].sync()
+    machines[1].oort("resume")
+    machines[1].sync()
+    (copy,) = [name for name in os.listdir(drives[1]) if name != "disk.img"]
+    mine = theirs[:5_000_000] + b"MINE" + theirs[5_000_004:len(base)]
+    agree(place, machines, drives, {"disk.img": theirs, copy: mine})
+
+
 def test_a_new_name_and_a_new_content_are_both_kept(place, machines, drives):
     """Without ids, which only FTP has of these, a new name is another file."""
     (drives[0] / "plan.txt").write_text("the first draft")
