@@ -32,7 +32,8 @@ extension Catalog {
                     )
                 }
             case .present:
-                guard let told = motion.remoteItem, let revision = told.revision,
+                guard let told = motion.remoteItem, told.nodeKind == .file,
+                    let revision = told.revision,
                     let size = told.size
                 else { return nil }
                 return ContentOrigin(
@@ -49,25 +50,26 @@ extension Catalog {
     ///
     /// - Parameters:
     ///   - id: the staged content.
-    ///   - old: the base that it has as far as the caller knows.
-    ///   - new: the revision in its place.
-    /// - Returns: false where it has another base by now; nothing is changed then.
+    ///   - new: the revision.
+    ///   - size: its size in bytes.
+    ///   - isCurrent: whether its base is the one that the caller knows, asked inside the transaction: that
+    ///     one may have another key by then.
+    /// - Returns: false where it is not; nothing is changed then.
     /// - Throws: `.diskFull`, `.storage`.
     public func setBase(
         ofStaged id: ContentID,
-        from old: ContentKey,
-        to new: ContentOrigin
+        to new: ContentKey,
+        size: Int64,
+        if isCurrent: () -> Bool
     ) throws(CatalogError) -> Bool {
         try mutate { transaction in
+            guard isCurrent() else { return false }
             try transaction.database.run(
                 """
                 UPDATE content SET base_item = ?, base_revision = ?, base_size = ?
-                WHERE id = ? AND is_staged = 1 AND base_item = ? AND base_revision = ?
+                WHERE id = ? AND is_staged = 1
                 """,
-                [
-                    new.item.rawValue, new.revision.rawValue, new.size, id.rawValue,
-                    old.item.rawValue, old.revision.rawValue,
-                ]
+                [new.item.rawValue, new.revision.rawValue, size, id.rawValue]
             )
             return transaction.database.changesCount > 0
         }

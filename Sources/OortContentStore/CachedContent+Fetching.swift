@@ -303,6 +303,14 @@ extension CachedContent {
         isWithheld(state) ? state.confirmed : state.present
     }
 
+    /// Returns when the service has confirmed the revision of bytes that are here, or they were taken back.
+    func confirmed(_ range: Range<Int64>) async {
+        let tasks = state.withLock { state in
+            state.fetches.filter { $0.provisional?.overlaps(range) == true }.map(\.task)
+        }
+        for task in tasks { await task?.value }
+    }
+
     /// Forgets a transfer's first bytes, if their revision was not confirmed.
     private func takeBack(_ number: Int, generation: Int) {
         let lost: Int64 = state.withLock { state in

@@ -200,16 +200,20 @@ public final class CachedContent: Sendable {
         )
     }
 
-    /// Bytes of a range as `bytes` gives them; but if the content became complete, only after it was
-    /// compared with the service's hash.
+    /// Bytes of a range as `bytes` gives them; but only after the service has confirmed their revision and, if
+    /// the content became complete, after it was compared with the service's hash.
     ///
     /// - Throws: `.fetch` of kind `.contentDamaged` when the service keeps giving other bytes.
     func verifiedBytes(_ range: Range<Int64>) async throws(ContentError) -> [UInt8] {
         for _ in 0..<3 {
             let generation = state.withLock { $0.generation }
             let bytes = try await bytes(range)
+            await confirmed(range)
             await verified()
-            if state.withLock({ $0.generation == generation }) { return bytes }
+            let isGood = state.withLock {
+                $0.generation == generation && $0.confirmed.covers(range)
+            }
+            if isGood { return bytes }
         }
         throw .fetch(ProviderError(.contentDamaged, detail: "other bytes than the hash says"))
     }

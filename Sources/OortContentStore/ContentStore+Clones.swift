@@ -104,14 +104,11 @@ extension ContentStore {
         if isNamed, !thawed.state.isNamed { try DiskFile.open(thawed.path).synchronise() }
         let base = thawed.frozen.base
         let (own, baseEnd) = (thawed.state.own, thawed.state.baseEnd)
-        // Bytes of the base may have been read since the copy was begun.
-        let isUnread = thawed.frozen.state.withLock(\.isBaseUnread)
         let made = try makeStaged(
             StagedContent.State(
                 size: thawed.state.size,
                 baseEnd: baseEnd,
                 own: own,
-                isBaseUnread: isUnread,
                 isNamed: isNamed,
                 damage: thawed.state.damage,
                 unkept: thawed.state.unkept
@@ -129,7 +126,6 @@ extension ContentStore {
             if base != nil {
                 var records = OverlayJournal(file: try pool.create(paths.journal(id)))
                 try records.append(.cut(baseEnd))
-                if isUnread { try records.append(.baseUnread) }
                 for range in own.ranges {
                     let below = range.clamped(to: 0..<baseEnd)
                     if !below.isEmpty { try records.append(.written(below)) }

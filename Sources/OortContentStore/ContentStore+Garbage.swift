@@ -27,8 +27,10 @@ extension ContentStore {
         do throws(CatalogError) { orphans = try await catalog.orphanedContents() } catch {
             return notCollected(doomed, error)
         }
+        let used = state.withLock { state in orphans.compactMap { state.staged[$0]?.content } }
+        // Without the store's lock: a content's lock is held over transactions, which wait for that one.
+        for content in used { content.state.withLock { $0.isDiscarded = true } }
         let (unused, isMaking) = state.withLock { state in
-            for id in orphans { state.staged[id]?.content.state.withLock { $0.isDiscarded = true } }
             // A content that is being made may be in the catalog and not yet in use: left for the next run.
             return (orphans.filter { state.staged[$0] == nil }, state.making > 0)
         }

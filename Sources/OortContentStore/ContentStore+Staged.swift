@@ -64,6 +64,8 @@ extension ContentStore {
     ///   - origin: what the writer had read before, where that is not the base; nil when it had read
     ///     nothing, or has what the file has now.
     ///   - original: the staged content that the writer had before, likewise.
+    ///   - isUnread: whether no program here got a byte of the base, the file's own: then another revision
+    ///     may take its place as long as that is so (`StagedContent.baseBytes`).
     ///   - inode: the file; when the catalog has forgotten it (unlinked while open), no file has the
     ///     content, and it goes with its last user.
     ///   - account: the file's account.
@@ -74,6 +76,7 @@ extension ContentStore {
         over base: CachedContent?,
         origin: CachedContent? = nil,
         original: StagedContent? = nil,
+        isUnread: Bool = false,
         of inode: Inode,
         account: AccountID,
         modified: Timestamp
@@ -82,7 +85,7 @@ extension ContentStore {
         // Of a revision without bytes, only its identity matters: the writer knew it.
         let base = base.flatMap { $0.size > 0 ? $0 : nil }
         let size = base?.size ?? 0
-        let isUnread = base?.isEmpty ?? false
+        let isUnread = isUnread && base?.isEmpty == true
         return try makeStaged(
             StagedContent.State(
                 size: size,

@@ -367,6 +367,17 @@ public final class ContentStore: Sendable {
         }
     }
 
+    /// Uses a staged content once more if somebody uses it; `close` lets that go.
+    func useAgain(_ content: StagedContent) -> Bool {
+        state.withLock { state in
+            guard let known = state.staged[content.id], known.content === content else {
+                return false
+            }
+            state.staged[content.id] = (content, known.users + 1)
+            return true
+        }
+    }
+
     /// Registers a staged content that was just made; the caller is its user.
     func register(_ content: StagedContent) {
         state.withLock { $0.staged[content.id] = (content, 1) }

@@ -19,7 +19,7 @@ extension StagedContent {
         guard base != nil else { return }
         defer { store.room.setPromise(nil, to: id) }
         try await makeRoom()
-        while true {
+        looking: while true {
             let missing = try pieces(0..<size).filter { !$0.isOwn }.map(\.range)
             guard !missing.isEmpty, successor == nil else { return }
             var filled = RangeSet<Int64>()
@@ -32,7 +32,10 @@ extension StagedContent {
                         try checkNeed(looking: position >= 16 << 20)
                         let part = position..<min(gap.upperBound, position + (4 << 20))
                         // The bytes that go up with a program's must be of exactly the base revision.
-                        let bytes = try await baseBytes(part, isVerified: true)
+                        guard let bytes = try await baseBytes(part, isVerified: true) else {
+                            // Frozen contents are not cut: the next look is the last.
+                            continue looking
+                        }
                         // Others may take room meanwhile.
                         let length = part.upperBound - part.lowerBound
                         guard store.room.hasRoom(toComplete: length, cached: 0) else {
@@ -93,18 +96,23 @@ extension StagedContent {
     ///
     /// If there is no room for it, the base is needed until the upload.
     func standAlone(in turn: CompletionTurn) async throws(ContentError) {
-        let whole = state.withLock { 0..<$0.baseEnd }
-        guard base != nil, !whole.isEmpty else { return }
-        _ = try await baseBytes(whole, isVerified: true)
+        while true {
+            let used = state.withLock { 0..<$0.baseEnd }
+            guard base != nil, !used.isEmpty else { return }
+            if try await baseBytes(used, isVerified: true) != nil { break }
+        }
+        // Settled now.
+        guard let base, base.size <= CachedContent.wholeFile else { return }
+        let whole = 0..<base.size
+        _ = try await base.verifiedBytes(whole)
         try await turn.take { () throws(ContentError) in
-            guard let base else { return }
             let missing = state.withLock { $0.missing(in: whole) }
             let count = missing.reduce(Int64(0)) { $0 + ($1.upperBound - $1.lowerBound) }
             // Read once more, so that none of it is held in memory while other contents are written.
             guard !Task.isCancelled, count > 0, store.room.hasRoom(for: count), base.isVerified,
                 let file = base.readIfPresent(whole)
             else { return }
-            try fill(whole, with: try file.read(at: 0, count: Int(whole.upperBound)))
+            try fill(whole, with: try file.read(at: 0, count: Int(base.size)))
             try claim(RangeSet(whole))
         }
     }

@@ -3,25 +3,31 @@ import OortCatalog
 import OortModel
 import Synchronization
 
-/// The base of a staged content, which is settled by the first byte that is read of it.
+/// The base of a staged content, which is settled by the first byte that is used of it.
 ///
-/// A program that changes a part of a file of which nothing is here changes whatever the service has. If
+/// A program that changes a part of a file of which nothing was read changes whatever the service has. If
 /// that is another revision by the time the rest is needed, and the known one cannot be had any longer, the
 /// written parts lie over the other one. Whether the change is in conflict with that is not decided here.
 extension StagedContent {
+    /// Whether the base may be another revision yet.
+    public var isBaseUnread: Bool { state.withLock(\.isBaseUnread) }
+
     /// Bytes of the base, which is settled with them; only after `CachedContent.verifiedBytes` has compared
     /// them with the service's hash, if `isVerified`.
     ///
+    /// - Returns: nil where the content was cut while they came, so that others are needed.
     /// - Throws: as `CachedContent.bytes`; `.damaged` where there is no base.
     func baseBytes(
         _ range: Range<Int64>,
         isVerified: Bool = false
-    ) async throws(ContentError) -> [UInt8] {
+    ) async throws(ContentError) -> [UInt8]? {
         while true {
             guard let base else { throw .damaged(detail: "an overlay without its base") }
+            guard range.upperBound <= base.size else { return nil }
             do throws(ContentError) {
+                // Bytes whose revision is not confirmed settle nothing.
                 let bytes =
-                    isVerified
+                    isVerified || isBaseUnread
                     ? try await base.verifiedBytes(range) : try await base.bytes(range)
                 if try settle(base) { return bytes }
             } catch {
@@ -33,7 +39,7 @@ extension StagedContent {
     /// Notes that bytes of a base are about to be used: no other revision takes its place from now on.
     ///
     /// - Returns: false where another one has done so already.
-    func settle(_ base: CachedContent) throws(ContentError) -> Bool {
+    private func settle(_ base: CachedContent) throws(ContentError) -> Bool {
         try locked { state throws(ContentError) in
             guard self.base === base else { return false }
             guard state.isBaseUnread else { return true }
@@ -57,12 +63,16 @@ extension StagedContent {
             refusal.kind == .preconditionFailed || refusal.kind == .notFound
         else { return false }
         let key = old.key
+        func isWorthIt() -> Bool { base !== old || old.key != key }
+        // Its last user must not let the old base go meanwhile.
+        guard store.useAgain(self) else { return isWorthIt() }
+        defer { store.close(self) }
         let newest: ContentOrigin?
         do throws(CatalogError) {
             newest = try store.catalog.newestRevision(of: key.item, account: key.account)
         } catch { throw ContentError(error) }
-        guard let newest, newest.revision != key.revision, isUnread(old) else {
-            return base !== old || old.key != key
+        guard let newest, newest.revision != key.revision, isBaseUnread, old.isEmpty else {
+            return isWorthIt()
         }
         let new = try store.open(
             ContentKey(account: key.account, item: newest.item, revision: newest.revision),
@@ -72,16 +82,21 @@ extension StagedContent {
         var isTaken = false
         defer { store.close(isTaken ? old : new) }
         isTaken = try locked { state throws(ContentError) in
-            guard base === old, state.isBaseUnread, old.isEmpty, newest.size >= state.baseEnd
+            guard base === old, state.isBaseUnread, old.isEmpty, new.size >= state.baseEnd
             else { return false }
-            // The catalog's size of the base is another one from now on.
+            // On the disk before the catalog has the new size of the base, and all of it before its first
+            // byte: after the death of the machine, no byte may count as another revision's.
             try state.journal?.append(.cut(state.baseEnd))
-            let isDone: Bool
+            try state.journal?.synchronise()
             do throws(CatalogError) {
-                isDone = try store.catalog.setBase(ofStaged: id, from: key, to: newest)
+                let isSet = try store.catalog.setBase(ofStaged: id, to: new.key, size: new.size) {
+                    old.key == key
+                }
+                guard isSet else { return false }
+                try store.catalog.persist()
             } catch { throw ContentError(error) }
-            if isDone { setBase(new) }
-            return isDone
+            setBase(new)
+            return true
         }
         if isTaken {
             store.logger.info(
@@ -89,10 +104,6 @@ extension StagedContent {
                 metadata: ["content": "\(id.rawValue)", "item": "\(key.item)"]
             )
         }
-        return base !== old || old.key != key
-    }
-
-    private func isUnread(_ base: CachedContent) -> Bool {
-        state.withLock(\.isBaseUnread) && base.isEmpty
+        return isWorthIt()
     }
 }

@@ -398,14 +398,20 @@ public final class StagedContent: Sendable {
                 return nil
             }
         }
-        guard let base, let file = base.readIfPresent(piece.range), try settle(base) else {
-            return nil
-        }
+        // The first byte settles which revision the base is.
+        guard !isBaseUnread, let file = base?.readIfPresent(piece.range) else { return nil }
         return (file, piece.range)
     }
 
     /// Bytes of a range, cut at the size; fetches what is missing of the base.
     public func bytes(_ range: Range<Int64>) async throws(ContentError) -> [UInt8] {
+        while true {
+            if let bytes = try await presentBytes(range) { return bytes }
+        }
+    }
+
+    /// Bytes of a range; nil when the content changed so that they must be looked for again.
+    private func presentBytes(_ range: Range<Int64>) async throws(ContentError) -> [UInt8]? {
         if let successor { return try await successor.bytes(range.clamped(to: 0..<successor.size)) }
         var bytes: [UInt8] = []
         for piece in try pieces(range) {
@@ -419,7 +425,8 @@ public final class StagedContent: Sendable {
                     return try await successor.bytes(range.clamped(to: 0..<successor.size))
                 }
             } else {
-                bytes += try await baseBytes(piece.range)
+                guard let part = try await baseBytes(piece.range) else { return nil }
+                bytes += part
             }
         }
         return bytes

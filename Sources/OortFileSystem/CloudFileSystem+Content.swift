@@ -63,9 +63,12 @@ extension CloudFileSystem {
             switch open.content {
             case .empty: return .end
             case .staged(let content):
-                do throws(ContentError) {
-                    return .bytes(try await content.bytes(wanted))
-                } catch { throw FileSystemError(error) }
+                do throws(FileSystemError) { return .bytes(try await bytes(wanted, of: content)) } catch {
+                    guard error == .revisionGone, content.isBaseUnread else { throw error }
+                    // The service has another revision than is known here; the rest is of that.
+                    await look(at: open.file.inode)
+                    return .bytes(try await bytes(wanted, of: content))
+                }
             case .cached(let content):
                 // It may be another content by now, and shorter.
                 guard wanted.lowerBound < content.size else { continue }
@@ -82,6 +85,15 @@ extension CloudFileSystem {
                     guard try renew(open, showing: content) else { throw failure }
                 }
             }
+        }
+    }
+
+    private func bytes(
+        _ range: Range<Int64>,
+        of content: StagedContent
+    ) async throws(FileSystemError) -> [UInt8] {
+        do throws(ContentError) { return try await content.bytes(range) } catch {
+            throw FileSystemError(error)
         }
     }
 
@@ -356,12 +368,15 @@ extension CloudFileSystem {
         original: StagedContent? = nil
     ) throws(FileSystemError) -> StagedContent {
         let node = state.node
+        // Handles whose bytes the kernel caches count as one reader.
+        let isRead = state.isInKernel || state.handles.contains(where: \.hasDelivered)
         let (content, changed) = try FileSystemError.translatingContent {
             () throws(ContentError) in
             try store.stage(
                 over: base,
                 origin: origin,
                 original: original,
+                isUnread: !isRead && base?.key.item == node.remoteID,
                 of: node.inode,
                 account: node.account,
                 modified: .now

@@ -28,6 +28,16 @@ struct UnreadBaseTests {
         try fixture.store.open(fixture.key("a", "1"), size: Int64(count), hash: nil)
     }
 
+    private func stage(over base: CachedContent, of node: Node) throws -> StagedContent {
+        try fixture.store.stage(
+            over: base,
+            isUnread: true,
+            of: node.inode,
+            account: fixture.account.id,
+            modified: .now
+        ).content
+    }
+
     /// Content over revision 1, of which the service refuses the next `refusals` requests, with a part
     /// written at 1,000.
     private func changed(
@@ -38,7 +48,7 @@ struct UnreadBaseTests {
         let base = try first(count: count)
         defer { fixture.store.close(base) }
         for _ in 0..<refusals { fixture.service.fail(Self.refusal) }
-        let staged = try fixture.stage(over: base, of: node)
+        let staged = try stage(over: base, of: node)
         #expect(try staged.write(Self.part, at: 1_000) == .done(offset: 1_000))
         return staged
     }
@@ -125,7 +135,7 @@ struct UnreadBaseTests {
         let node = try await put("1", 7, count: count)
         let base = try first(count: count)
         if reading == .before { _ = try await base.bytes(0..<10) }
-        var staged = try fixture.stage(over: base, of: node)
+        var staged = try stage(over: base, of: node)
         #expect(try staged.write(Self.part, at: 1_000) == .done(offset: 1_000))
         try staged.record(modified: .now)
         switch reading {
@@ -179,22 +189,72 @@ struct UnreadBaseTests {
         #expect(try await staged.bytes(1_000..<1_003) == Self.part)
     }
 
-    @Test("a clone of it lies over the newer revision by itself")
+    @Test("a clone of it keeps to the known revision")
     func clone() async throws {
         let count = 6_000_000
         let staged = try await changed(count: count, refusals: 0)
-        let thawed = try await fixture.store.thaw(staged)
+        let file = try fixture.catalog.node(remoteID: ItemID("a"), account: fixture.account.id)
         let clone = try fixture.store.stage(
-            thawed,
-            of: try fixture.catalog.node(remoteID: ItemID("a"), account: fixture.account.id)?
-                .inode ?? .root,
+            try await fixture.store.thaw(staged),
+            of: try #require(file).inode,
             account: fixture.account.id,
             modified: .now
         ).content
+        // Readers of the original may have had bytes of it.
+        #expect(!clone.isBaseUnread)
+        #expect(try await all(of: clone) == wanted(7, count: count))
+    }
+
+    @Test("what is cut while the rest is refused needs less of the newer revision", arguments: [true, false])
+    func cutMeanwhile(isSmall: Bool) async throws {
+        let count = isSmall ? 100_000 : 6_000_000
+        fixture.service.hold()
+        let staged = try await changed(count: count)
+        async let read = staged.bytes(0..<Int64(count))
+        try await until { fixture.service.waiting == 1 }
+        try await put("2", 8, count: 5_500)
+        #expect(try staged.truncate(to: 5_000) == .done(offset: 5_000))
+        fixture.service.letGo()
+        #expect(try await read == wanted(8, count: 5_000))
+        #expect(try await all(of: staged) == wanted(8, count: 5_000))
+    }
+
+    @Test("a small one needs neither the service nor the cache once its rest is here, cut or not")
+    func small() async throws {
+        let count = 100_000
+        fixture.service.hold()
+        let staged = try await changed(count: count)
+        try await until { fixture.service.waiting == 1 }
+        try await put("2", 8, count: count + 5_000)
+        #expect(try staged.truncate(to: 50_000) == .done(offset: 50_000))
+        fixture.service.letGo()
+        let whole = StagedContent.Piece(range: 0..<50_000, isOwn: true)
+        try await until { try staged.pieces(0..<50_000) == [whole] }
+        #expect(try await all(of: staged) == wanted(8, count: 50_000))
+    }
+
+    @Test("bytes whose revision the service does not confirm settle nothing")
+    func unconfirmed() async throws {
+        let count = 6_000_000
+        let refusal = Self.refusal
+        let staged = try await changed(count: count, refusals: 0)
+        let service = fixture.service
+        let (steps, step) = AsyncStream.makeStream(of: Void.self)
+        service.confirm(
+            by: Task {
+                for await _ in steps { break }
+                return .failure(refusal)
+            }
+        )
         try await put("2", 8, count: count)
-        fixture.service.fail(Self.refusal)
-        #expect(try await all(of: clone) == wanted(8, count: count))
-        #expect(staged.base?.key.revision == Revision("1"))
+        async let read = staged.bytes(0..<10)
+        try await until { service.confirmations == 1 }
+        // The next request is refused at once.
+        service.confirm(by: nil)
+        service.fail(refusal)
+        step.yield()
+        #expect(try await read == [UInt8](repeating: 8, count: 10))
+        #expect(staged.base?.key.revision == Revision("2"))
     }
 
     @Test("readers at one time see one revision", arguments: 0..<20)

@@ -174,6 +174,8 @@ final class FakeService: ContentFetcher, FolderLister {
     /// What asking for an item brings; none brings nothing.
     let news = Mutex<[Inode: @Sendable () -> Void]>([:])
     let isOffline = Mutex(false)
+    /// The revisions that it gives no longer.
+    let gone = Mutex<Set<Revision>>([])
     /// Whether folders lie where files did.
     let holdsFolders = Mutex(false)
     /// The folders that may not be listed, and those of them in which names may be asked for.
@@ -187,6 +189,9 @@ final class FakeService: ContentFetcher, FolderLister {
     func fetch(_ key: ContentKey, range: Range<Int64>) async throws(ProviderError) -> ByteStream {
         if isOffline.withLock({ $0 }) { throw ProviderError(.offline, detail: "test") }
         if holdsFolders.withLock({ $0 }) { throw ProviderError(.notAFile, detail: "test") }
+        if gone.withLock({ $0.contains(key.revision) }) {
+            throw ProviderError(.preconditionFailed, detail: "test")
+        }
         guard let bytes = contents.withLock({ $0[key.item.rawValue] }) else {
             throw ProviderError(.notFound, detail: "test")
         }
