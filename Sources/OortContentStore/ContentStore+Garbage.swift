@@ -32,7 +32,7 @@ extension ContentStore {
         for content in used { content.state.withLock { $0.isDiscarded = true } }
         let (unused, isMaking) = state.withLock { state in
             // A content that is being made may be in the catalog and not yet in use: left for the next run.
-            return (orphans.filter { state.staged[$0] == nil }, state.making > 0)
+            (orphans.filter { state.staged[$0] == nil }, state.making > 0)
         }
         var garbage = doomed
         if !isMaking { garbage.formUnion(unused) }

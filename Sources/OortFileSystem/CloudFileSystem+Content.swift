@@ -63,7 +63,9 @@ extension CloudFileSystem {
             switch open.content {
             case .empty: return .end
             case .staged(let content):
-                do throws(FileSystemError) { return .bytes(try await bytes(wanted, of: content)) } catch {
+                do throws(FileSystemError) {
+                    return .bytes(try await bytes(wanted, of: content))
+                } catch {
                     guard error == .revisionGone, content.isBaseUnread else { throw error }
                     // The service has another revision than is known here; the rest is of that.
                     await look(at: open.file.inode)

@@ -205,7 +205,10 @@ struct UnreadBaseTests {
         #expect(try await all(of: clone) == wanted(7, count: count))
     }
 
-    @Test("what is cut while the rest is refused needs less of the newer revision", arguments: [true, false])
+    @Test(
+        "what is cut while the rest is refused needs less of the newer revision",
+        arguments: [true, false]
+    )
     func cutMeanwhile(isSmall: Bool) async throws {
         let count = isSmall ? 100_000 : 6_000_000
         fixture.service.hold()

@@ -51,7 +51,7 @@ extension OperationTests {
         system.release(handle)
     }
 
-    @Test("what the kernel may have of a file is of one revision, also where nothing of it is cached here")
+    @Test("what the kernel may have of a file is of one revision, whatever is cached here")
     func readBefore() async throws {
         let inode = try await reported("f")
         let reader = try await system.open(inode, mode: OpenMode()).value().handle
