@@ -15,3 +15,6 @@ int oort_spawn_in(void *actions, const char *folder) __asm__("posix_spawn_file_a
 int oort_spawn_closing_from(void *actions, int descriptor)
     __asm__("posix_spawn_file_actions_addclosefrom_np");
 int oort_pipe(int ends[2], int flags) __asm__("pipe2");
+
+// malloc.h, which would bring stdio.h. `parameter` -8 is M_ARENA_MAX.
+int mallopt(int parameter, int value);

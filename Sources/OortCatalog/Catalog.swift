@@ -49,7 +49,7 @@ public final class Catalog: Sendable {
     /// - Throws: `.corrupt` when the file is no sound database, `.tooNew`, `.diskFull`, `.storage`.
     public init(
         path: String,
-        cachedNodes: Int = 65_536,
+        cachedNodes: Int = 16_384,
         checks: CatalogChecks? = nil,
         logger: Logger
     ) throws(CatalogError) {
@@ -64,7 +64,9 @@ public final class Catalog: Sendable {
             // A commit survives the death of the process; `fsync` makes it survive that of the
             // machine (`persist`).
             try database.execute(sql: "PRAGMA synchronous = NORMAL")
-            try database.execute(sql: "PRAGMA cache_size = -16384")
+            // In KiB. Readers are up to eight, and the system's memory has what one of them lacks.
+            let pages = database.configuration.readonly ? 2_048 : 16_384
+            try database.execute(sql: "PRAGMA cache_size = -\(pages)")
             // Each checkpoint waits for the disk; a tree that is written makes some ten pages a file.
             try database.execute(sql: "PRAGMA wal_autocheckpoint = 8000")
         }

@@ -7,9 +7,16 @@ import Synchronization
 /// and the former old one is dropped. A reader that began before a transaction ended must not put back what
 /// it read: `fill` takes the generation that the reader saw before it read.
 final class NodeCache: Sendable {
+    /// A node by reference: a table has more places than nodes, and each is as large as what it holds.
+    private final class Box: Sendable {
+        let node: Node
+
+        init(_ node: Node) { self.node = node }
+    }
+
     private struct State {
-        var young: [Inode: Node] = [:]
-        var old: [Inode: Node] = [:]
+        var young: [Inode: Box] = [:]
+        var old: [Inode: Box] = [:]
         var generation: UInt64 = 0
     }
 
@@ -22,12 +29,12 @@ final class NodeCache: Sendable {
     /// The node, if it is here, and the generation to hand to `fill` if it is not.
     func node(_ inode: Inode) -> (node: Node?, generation: UInt64) {
         state.withLock { state in
-            if let node = state.young[inode] { return (node, state.generation) }
-            guard let node = state.old.removeValue(forKey: inode) else {
+            if let box = state.young[inode] { return (box.node, state.generation) }
+            guard let box = state.old.removeValue(forKey: inode) else {
                 return (nil, state.generation)
             }
-            insert(node, &state)
-            return (node, state.generation)
+            insert(box, &state)
+            return (box.node, state.generation)
         }
     }
 
@@ -38,7 +45,7 @@ final class NodeCache: Sendable {
     func fill(_ nodes: [Node], generation: UInt64) {
         state.withLock { state in
             guard state.generation == generation else { return }
-            for node in nodes { insert(node, &state) }
+            for node in nodes { insert(Box(node), &state) }
         }
     }
 
@@ -49,7 +56,7 @@ final class NodeCache: Sendable {
     func transactionEnded(touching inodes: Set<Inode>?, now nodes: [Node]) {
         state.withLock { state in
             state.generation &+= 1
-            defer { for node in nodes { insert(node, &state) } }
+            defer { for node in nodes { insert(Box(node), &state) } }
             guard let inodes else {
                 state.young = [:]
                 state.old = [:]
@@ -62,11 +69,11 @@ final class NodeCache: Sendable {
         }
     }
 
-    private func insert(_ node: Node, _ state: inout State) {
+    private func insert(_ box: Box, _ state: inout State) {
         if state.young.count >= halfCapacity {
             state.old = state.young
             state.young = [:]
         }
-        state.young[node.inode] = node
+        state.young[box.node.inode] = box
     }
 }

@@ -1,4 +1,5 @@
 import ArgumentParser
+import CLinux
 import Dispatch
 import OortSFTP
 
@@ -7,6 +8,7 @@ import OortSFTP
 enum Main {
     static func main() {
         if SSHAskpass.isAsked { SSHAskpass.run() }
+        limitMemory()
         Signals.begin()
         if KernelEventsHelper.isAsked { KernelEventsHelper.run() }
         let arguments = Array(CommandLine.arguments.dropFirst())
@@ -32,6 +34,10 @@ enum Main {
         }
         done.wait()
     }
+
+    /// Has all threads share two heaps (M_ARENA_MAX, mallopt(3)): with one for each, what a thread let go
+    /// stays with it, and a mount takes a third more memory.
+    private static func limitMemory() { _ = mallopt(-8, 2) }
 
     @concurrent
     private static func run() async throws {
