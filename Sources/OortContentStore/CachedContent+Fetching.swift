@@ -291,24 +291,26 @@ extension CachedContent {
             if let index = state.fetches.firstIndex(where: { $0.id == number }) {
                 state.fetches[index].provisional = nil
             }
-            let here = here(state)
-            return state.takeWaiters { here.covers($0.range) }
+            return takeSatisfied(&state)
         }
         for waiter in satisfied { waiter.continuation.resume(returning: .success(())) }
     }
 
     /// What counts as here for waiting readers: withheld bytes count only once confirmed, so that if a
     /// transfer's bytes are taken back, the wait ends with its error.
-    private func here(_ state: State) -> RangeSet<Int64> {
-        isWithheld(state) ? state.confirmed : state.present
+    private func here(_ state: State, isConfirmed: Bool) -> RangeSet<Int64> {
+        isConfirmed || isWithheld(state) ? state.confirmed : state.present
     }
 
-    /// Returns when the service has confirmed the revision of bytes that are here, or they were taken back.
-    func confirmed(_ range: Range<Int64>) async {
-        let tasks = state.withLock { state in
-            state.fetches.filter { $0.provisional?.overlaps(range) == true }.map(\.task)
+    /// Removes the waiters whose bytes are here, to be resumed outside of the lock.
+    private func takeSatisfied(_ state: inout State) -> [Waiter] {
+        guard !state.waiters.isEmpty else { return [] }
+        let (here, confirmed) = (
+            here(state, isConfirmed: false), here(state, isConfirmed: true)
+        )
+        return state.takeWaiters {
+            ($0.wantsConfirmed ? confirmed : here).covers($0.range)
         }
-        for task in tasks { await task?.value }
     }
 
     /// Forgets a transfer's first bytes, if their revision was not confirmed.
@@ -335,20 +337,21 @@ extension CachedContent {
         number: Int,
         generation: Int
     ) {
-        let satisfied: [Waiter] = state.withLock { state in
-            guard state.generation == generation else { return [] }
+        let satisfied: [Waiter]? = state.withLock { state in
+            // Of a transfer that was let go meanwhile nothing more is taken: its bytes may be unconfirmed.
+            guard state.generation == generation,
+                let index = state.fetches.firstIndex(where: { $0.id == number })
+            else { return nil }
             state.present.insert(contentsOf: range)
             state.isUnsaved = true
-            if let index = state.fetches.firstIndex(where: { $0.id == number }) {
-                state.fetches[index].position = range.upperBound
-                if isProvisional {
-                    let start = state.fetches[index].provisional?.lowerBound ?? range.lowerBound
-                    state.fetches[index].provisional = start..<range.upperBound
-                }
+            state.fetches[index].position = range.upperBound
+            if isProvisional {
+                let start = state.fetches[index].provisional?.lowerBound ?? range.lowerBound
+                state.fetches[index].provisional = start..<range.upperBound
             }
-            let here = here(state)
-            return state.takeWaiters { here.covers($0.range) }
+            return takeSatisfied(&state)
         }
+        guard let satisfied else { return }
         store.room.addCached(range.upperBound - range.lowerBound)
         for waiter in satisfied { waiter.continuation.resume(returning: .success(())) }
     }
@@ -421,8 +424,12 @@ extension CachedContent {
         store.markChanged(self)
     }
 
-    /// Waits until a range may be here; the caller checks again.
-    func wait(for range: Range<Int64>) async throws(ContentError) {
+    /// Waits until a range may be here, and its revision confirmed with `isConfirmed`; the caller checks
+    /// again.
+    func wait(
+        for range: Range<Int64>,
+        isConfirmed: Bool = false
+    ) async throws(ContentError) {
         let number = state.withLock { state in
             state.lastNumber += 1
             return state.lastNumber
@@ -431,12 +438,17 @@ extension CachedContent {
             await withCheckedContinuation { continuation in
                 let isOver: Result<Void, ContentError>? = state.withLock { state in
                     if Task.isCancelled { return .failure(Self.cancelled) }
-                    guard !here(state).covers(range), state.presentOrComing.covers(range)
-                    else {
+                    let isHere = here(state, isConfirmed: isConfirmed).covers(range)
+                    guard !isHere, state.presentOrComing.covers(range) else {
                         return .success(())
                     }
                     state.waiters.append(
-                        Waiter(id: number, range: range, continuation: continuation)
+                        Waiter(
+                            id: number,
+                            range: range,
+                            wantsConfirmed: isConfirmed,
+                            continuation: continuation
+                        )
                     )
                     return nil
                 }

@@ -26,6 +26,8 @@ public final class CachedContent: Sendable {
     struct Waiter {
         let id: Int
         let range: Range<Int64>
+        /// Whether it waits until the service has confirmed their revision.
+        let wantsConfirmed: Bool
         let continuation: CheckedContinuation<Result<Void, ContentError>, Never>
     }
 
@@ -97,7 +99,7 @@ public final class CachedContent: Sendable {
     /// Whether all bytes are here.
     public var isComplete: Bool { state.withLock { $0.present.covers(0..<size) } }
 
-    /// Whether no byte is here.
+    /// Whether no byte is here, confirmed or not.
     var isEmpty: Bool { state.withLock { $0.present.byteCount == 0 } }
 
     /// Bytes of some ranges that are not here.
@@ -208,7 +210,7 @@ public final class CachedContent: Sendable {
         for _ in 0..<3 {
             let generation = state.withLock { $0.generation }
             let bytes = try await bytes(range)
-            await confirmed(range)
+            try await wait(for: range, isConfirmed: true)
             await verified()
             let isGood = state.withLock {
                 $0.generation == generation && $0.confirmed.covers(range)

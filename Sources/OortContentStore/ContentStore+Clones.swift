@@ -102,7 +102,8 @@ extension ContentStore {
         let isNamed = thawed.frozen.state.withLock { $0.isNamed }
         // The content was synchronised by a program while it was copied.
         if isNamed, !thawed.state.isNamed { try DiskFile.open(thawed.path).synchronise() }
-        let base = thawed.frozen.base
+        // Both stay over one revision.
+        let base = try thawed.frozen.settledBase()
         let (own, baseEnd) = (thawed.state.own, thawed.state.baseEnd)
         let made = try makeStaged(
             StagedContent.State(

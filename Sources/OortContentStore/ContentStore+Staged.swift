@@ -64,8 +64,8 @@ extension ContentStore {
     ///   - origin: what the writer had read before, where that is not the base; nil when it had read
     ///     nothing, or has what the file has now.
     ///   - original: the staged content that the writer had before, likewise.
-    ///   - isUnread: whether no program here got a byte of the base, the file's own: then another revision
-    ///     may take its place as long as that is so (`StagedContent.baseBytes`).
+    ///   - isUnread: whether no program here got a byte of the base: then another revision may take its
+    ///     place as long as that is so, if it is of the file's own item (`StagedContent.baseBytes`).
     ///   - inode: the file; when the catalog has forgotten it (unlinked while open), no file has the
     ///     content, and it goes with its last user.
     ///   - account: the file's account.
@@ -86,13 +86,8 @@ extension ContentStore {
         let base = base.flatMap { $0.size > 0 ? $0 : nil }
         let size = base?.size ?? 0
         let isUnread = isUnread && base?.isEmpty == true
-        return try makeStaged(
-            StagedContent.State(
-                size: size,
-                baseEnd: size,
-                own: RangeSet(),
-                isBaseUnread: isUnread
-            ),
+        let made = try makeStaged(
+            StagedContent.State(size: size, baseEnd: size, own: RangeSet()),
             over: base,
             origin: known.map {
                 ContentOrigin(
@@ -111,10 +106,18 @@ extension ContentStore {
             let file = try makeStagedFile(id)
             guard base != nil else { return nil }
             try file.resize(to: size)
-            var journal = OverlayJournal(file: try pool.create(paths.journal(id)))
-            if isUnread { try journal.append(.baseUnread) }
-            return journal
+            return OverlayJournal(file: try pool.create(paths.journal(id)))
         }
+        // As the file was inside the transaction: it may have given its item away since the caller looked.
+        if isUnread, let item = base?.key.item, made.node?.remoteID == item {
+            do throws(ContentError) { try made.content.leaveBaseOpen() } catch {
+                logger.info(
+                    "a file keeps to the revision that is known",
+                    metadata: ["content": "\(made.content.id.rawValue)", "cause": "\(error)"]
+                )
+            }
+        }
+        return made
     }
 
     /// Makes staged content in the given `state`; its file has it from now on, and the caller is its user.
@@ -227,15 +230,16 @@ extension ContentStore {
         _ key: ContentKey,
         of row: ContentRow
     ) throws(ContentError) -> CachedContent {
-        var key = key
+        var (key, size) = (key, row.baseSize)
         while true {
-            let base = try open(key, size: row.baseSize, hash: nil)
+            let base = try open(key, size: size, hash: nil)
             do throws(CatalogError) {
                 guard let now = try catalog.content(row.id), let item = now.baseItem,
                     let revision = now.baseRevision,
                     item != key.item || revision != key.revision
                 else { return base }
                 key = ContentKey(account: row.account, item: item, revision: revision)
+                size = now.baseSize
             } catch {
                 close(base)
                 throw .catalog(detail: "\(error)")

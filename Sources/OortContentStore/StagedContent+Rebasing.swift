@@ -23,7 +23,12 @@ extension StagedContent {
     ) async throws(ContentError) -> [UInt8]? {
         while true {
             guard let base else { throw .damaged(detail: "an overlay without its base") }
-            guard range.upperBound <= base.size else { return nil }
+            guard range.upperBound <= base.size else {
+                guard state.withLock({ $0.baseEnd < range.upperBound }) else {
+                    throw .damaged(detail: "the base is shorter than it was")
+                }
+                return nil
+            }
             do throws(ContentError) {
                 // Bytes whose revision is not confirmed settle nothing.
                 let bytes =
@@ -42,10 +47,37 @@ extension StagedContent {
     private func settle(_ base: CachedContent) throws(ContentError) -> Bool {
         try locked { state throws(ContentError) in
             guard self.base === base else { return false }
-            guard state.isBaseUnread else { return true }
-            try state.journal?.append(.baseRead)
-            state.isBaseUnread = false
+            try settle(&state)
             return true
+        }
+    }
+
+    /// The base, which no other revision replaces from now on.
+    func settledBase() throws(ContentError) -> CachedContent? {
+        try locked { state throws(ContentError) in
+            try settle(&state)
+            return base
+        }
+    }
+
+    private func settle(_ state: inout State) throws(ContentError) {
+        guard state.isBaseUnread else { return }
+        // Otherwise bytes of this revision might count as the former one's after the death of the machine.
+        if state.owesBaseNote {
+            do throws(CatalogError) { try store.catalog.persist() } catch {
+                throw ContentError(error)
+            }
+            state.owesBaseNote = false
+        }
+        try state.journal?.append(.baseRead)
+        state.isBaseUnread = false
+    }
+
+    /// Lets another revision take the base's place until a byte of it is used.
+    func leaveBaseOpen() throws(ContentError) {
+        try locked { state throws(ContentError) in
+            try state.journal?.append(.baseUnread)
+            state.isBaseUnread = true
         }
     }
 
@@ -71,7 +103,7 @@ extension StagedContent {
         do throws(CatalogError) {
             newest = try store.catalog.newestRevision(of: key.item, account: key.account)
         } catch { throw ContentError(error) }
-        guard let newest, newest.revision != key.revision, isBaseUnread, old.isEmpty else {
+        guard let newest, newest.revision != key.revision, isBaseUnread else {
             return isWorthIt()
         }
         let new = try store.open(
@@ -82,10 +114,9 @@ extension StagedContent {
         var isTaken = false
         defer { store.close(isTaken ? old : new) }
         isTaken = try locked { state throws(ContentError) in
-            guard base === old, state.isBaseUnread, old.isEmpty, new.size >= state.baseEnd
-            else { return false }
-            // On the disk before the catalog has the new size of the base, and all of it before its first
-            // byte: after the death of the machine, no byte may count as another revision's.
+            guard base === old, state.isBaseUnread, new.size >= state.baseEnd else { return false }
+            // On the disk before the catalog has the new size of the base: otherwise what lies behind the
+            // old one might count as the base's after the death of the machine.
             try state.journal?.append(.cut(state.baseEnd))
             try state.journal?.synchronise()
             do throws(CatalogError) {
@@ -93,9 +124,9 @@ extension StagedContent {
                     old.key == key
                 }
                 guard isSet else { return false }
-                try store.catalog.persist()
             } catch { throw ContentError(error) }
             setBase(new)
+            state.owesBaseNote = true
             return true
         }
         if isTaken {

@@ -21,6 +21,9 @@ public final class StagedContent: Sendable {
         var journal: OverlayJournal?
         /// Whether no byte of the base was used yet, so that another revision may take its place.
         var isBaseUnread = false
+        /// Whether the catalog's note of the base must be safe from the death of the machine before a byte
+        /// of it is used.
+        var owesBaseNote = false
         /// Where the base was cut, until the sidecar records it: while the file is no longer than that, its
         /// length says so.
         var owedCut: Int64?
