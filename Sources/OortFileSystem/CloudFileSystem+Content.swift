@@ -14,16 +14,40 @@ extension CloudFileSystem {
         let end = offset.addingReportingOverflow(Int64(count))
         let wanted = offset..<(end.overflow ? .max : end.partialValue)
         let isAtService = if case .cached = open.content { true } else { false }
+        let file = open.isDirect ? nil : open.file
+        file?.beginRequest()
         do throws(FileSystemError) {
             if let answer = try readIfPresent(open, wanted) {
                 if isAtService { note(open, wanted, isHit: true) }
+                try check(wanted, by: open)
+                file?.endRequest()
                 return .now(.success(answer))
             }
-        } catch { return .failure(error) }
+        } catch {
+            file?.endRequest()
+            return .failure(error)
+        }
         if isAtService { note(open, wanted, isHit: false) }
         return waiting.later { () async throws(FileSystemError) in
-            try await self.answer(open, wanted)
+            defer { file?.endRequest() }
+            let answer = try await self.answer(open, wanted)
+            try self.check(wanted, by: open)
+            return answer
         }
+    }
+
+    /// Fails where the kernel asks for more than what a handle shows has, since it knows another size.
+    ///
+    /// It asks for whole pages, and would fill the rest up with zeros.
+    private func check(_ wanted: Range<Int64>, by open: OpenHandle) throws(FileSystemError) {
+        guard !open.isDirect, open.file.hasSeveralSizes, case .cached(let content) = open.content
+        else { return }
+        let page: Int64 = 4096
+        let pages = (content.size + page - 1) / page * page
+        let end = open.file.owesSize ? content.size : pages
+        guard wanted.upperBound > end else { return }
+        catalog.announce([.attributes(open.file.inode)])
+        throw .revisionGone
     }
 
     /// Notes a read of a service's file, after which the next files of its folder may be fetched.
@@ -128,6 +152,7 @@ extension CloudFileSystem {
         return open.file.state.withLock { state in
             guard case .cached(let shown) = open.content, shown === content else { return false }
             open.hasDelivered = true
+            state.isRead = true
             guard !open.isDirect else { return true }
             state.isInKernel = true
             let (item, revision) = (content.key.item, content.key.revision)
@@ -157,6 +182,8 @@ extension CloudFileSystem {
                 let node = try self.known(open.file.inode),
                 ShownContent(node) != open.shown
             else { return false }
+            open.file.hasSeveralSizes = true
+            if node.size < gone.size { open.file.owesSize = true }
             for handle in state.handles where handle.isDirect == open.isDirect {
                 guard case .cached(let shown) = handle.content, shown === gone else { continue }
                 self.close(handle.show(try self.content(of: node)))
@@ -370,15 +397,13 @@ extension CloudFileSystem {
         original: StagedContent? = nil
     ) throws(FileSystemError) -> StagedContent {
         let node = state.node
-        // Handles whose bytes the kernel caches count as one reader.
-        let isRead = state.isInKernel || state.handles.contains(where: \.hasDelivered)
         let (content, changed) = try FileSystemError.translatingContent {
             () throws(ContentError) in
             try store.stage(
                 over: base,
                 origin: origin,
                 original: original,
-                isUnread: !isRead && base?.key.item == node.remoteID,
+                isUnread: !state.isRead && !state.isInKernel,
                 of: node.inode,
                 account: node.account,
                 modified: .now

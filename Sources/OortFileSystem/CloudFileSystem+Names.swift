@@ -58,11 +58,15 @@ extension CloudFileSystem {
             var entry = try entry(node)
             // A program that has an older revision open may read all of it, whatever the file's size is
             // now.
-            if let open = handle.flatMap({ table[$0] }), !open.isReadOnlyDocument,
-                open.shown != ShownContent(node)
+            if let open = handle.flatMap({ table[$0] }),
+                let size = open.file.sizeInKernel(
+                    of: node,
+                    for: open,
+                    rest: settings.readersRest
+                )
             {
-                entry.attributes.size = open.size
-                entry.attributes.blocks = FileAttributes.blocks(ofSize: open.size)
+                entry.attributes.size = size
+                entry.attributes.blocks = FileAttributes.blocks(ofSize: size)
                 entry.validity = .sizeUnknown
             }
             return entry

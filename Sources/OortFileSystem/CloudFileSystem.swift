@@ -22,6 +22,8 @@ public struct FileSystemSettings: Sendable {
     public var pictureViewers = PictureViewers()
     /// The longest that one operation waits for a service, or for room.
     public var waitLimit = Duration.seconds(120)
+    /// For how long after a read the kernel may still hand its bytes on to the program.
+    public var readersRest = Duration.seconds(2)
 
     /// Writable, owned by root, waiting at most two minutes.
     public init() {}
@@ -353,7 +355,16 @@ public final class CloudFileSystem: FileSystem {
     func attributes(of node: Node) throws(FileSystemError) -> FileAttributes {
         var size = node.kind == .folder ? 0 : node.size
         var modified = node.modified
-        if let live = table.openFile(node.inode)?.live(node) { (size, modified) = live }
+        if let open = table.openFile(node.inode) {
+            open.owesSize = false
+            if let live = open.live(node) {
+                (size, modified) = live
+            } else if node.kind == .file,
+                let shown = open.sizeInKernel(of: node, for: nil, rest: settings.readersRest)
+            {
+                size = shown
+            }
+        }
         let kind: FileKind
         var mode: UInt16
         switch node.kind {

@@ -19,6 +19,8 @@ final class OpenFile: Sendable {
         var writeCount = 0
         /// Whether the kernel's cache may have bytes of what the handles show.
         var isInKernel = false
+        /// Whether a program may have got bytes of the file since it was opened.
+        var isRead = false
         /// A clone that is being made for writers that found the content frozen.
         var thawing: Task<Result<Void, FileSystemError>, Never>?
 
@@ -33,6 +35,15 @@ final class OpenFile: Sendable {
     let inode: Inode
     let account: AccountID
     let state: Mutex<State>
+    /// How many requests of the kernel for bytes that it caches are under way.
+    private let requests = Atomic<Int>(0)
+    /// When the last one was answered, in milliseconds since `began`; negative before the first.
+    private let lastAnswer = Atomic<Int64>(-1)
+    /// Whether the kernel may have been given sizes of several contents.
+    private let sizes = Atomic<Bool>(false)
+    /// Whether the kernel has not asked for the size since that became another one under a reader.
+    private let unasked = Atomic<Bool>(false)
+    private static let began = ContinuousClock.now
 
     init(node: Node) {
         inode = node.inode
@@ -58,6 +69,63 @@ final class OpenFile: Sendable {
         return state.withLock { state in
             state.handles.contains { !$0.isReadOnlyDocument && $0.shown != now }
         }
+    }
+
+    /// The size of another content than the file's present one that the kernel must be given.
+    ///
+    /// The kernel has one size for a file, which it takes from every answer, whoever asked. By that it cuts
+    /// what a reader gets whose bytes it caches, even while the reader waits for them: the reader would see
+    /// an end that is none. So as long as the kernel asks for bytes of an older revision, and for `rest`
+    /// afterwards, that one's size counts. A handle by itself is always given the size of what it shows.
+    /// Source: mm/filemap.c, filemap_read; fs/fuse/inode.c, fuse_change_attributes.
+    ///
+    /// - Parameters:
+    ///   - node: the file as it is now.
+    ///   - handle: the handle through which a program asks; nil for any other way.
+    ///   - rest: for how long after an answer a program may still copy what it got.
+    /// - Returns: bytes; nil where the present content's size is right.
+    func sizeInKernel(of node: Node, for handle: OpenHandle?, rest: Duration) -> Int64? {
+        let now = ShownContent(node)
+        let isBeingRead = isBeingRead(rest: rest)
+        return state.withLock { state in
+            let older = state.handles.first { !$0.isDirect && $0.shown != now }
+            if older != nil { hasSeveralSizes = true }
+            if let older, isBeingRead || handle?.isDirect == false { return older.size }
+            guard let handle, !handle.isReadOnlyDocument, handle.shown != now else { return nil }
+            return handle.size
+        }
+    }
+
+    /// Whether sizes of several contents may be known to the kernel, so that it may ask for bytes that what
+    /// it reads does not have.
+    var hasSeveralSizes: Bool {
+        get { sizes.load(ordering: .acquiring) }
+        set { sizes.store(newValue, ordering: .releasing) }
+    }
+
+    /// Whether the kernel has not asked for the size since the handles show another content.
+    var owesSize: Bool {
+        get { unasked.load(ordering: .acquiring) }
+        set { unasked.store(newValue, ordering: .releasing) }
+    }
+
+    /// Notes that the kernel asks for bytes that it caches.
+    func beginRequest() { requests.add(1, ordering: .acquiringAndReleasing) }
+
+    /// Notes that it is answered.
+    func endRequest() {
+        let (seconds, attoseconds) = (ContinuousClock.now - Self.began).components
+        lastAnswer.store(
+            seconds * 1000 + attoseconds / 1_000_000_000_000_000,
+            ordering: .releasing
+        )
+        requests.subtract(1, ordering: .acquiringAndReleasing)
+    }
+
+    private func isBeingRead(rest: Duration) -> Bool {
+        if requests.load(ordering: .acquiring) > 0 { return true }
+        let last = lastAnswer.load(ordering: .acquiring)
+        return last >= 0 && ContinuousClock.now - Self.began < .milliseconds(last) + rest
     }
 }
 

@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import subprocess
 import time
 
 import pytest
@@ -67,6 +68,31 @@ def test_a_part_of_what_others_replaced_meanwhile_lies_over_theirs(machine, clou
     assert {name: clouds.content(cloud, f"/{name}").decode() for name in wanted} == wanted
     account = machine.account(cloud)
     assert account["pending_count"] == 0 and account["refused_count"] == 0, account
+
+
+@pytest.mark.parametrize("cloud", [*CLOUDS, pytest.param("box", marks=pytest.mark.clouds("box"))])
+def test_who_reads_on_is_not_cut_by_who_looks_beside(machine, clouds, cloud, drive, folder):
+    """Linux has one size for a file; the copy is all of what was opened, or fails."""
+    text = "".join(f"{number:07} " for number in range(750_000))
+    clouds.edit(cloud, "write", "/long.txt", text=text)
+    path, copy = drive / "long.txt", folder / "copy"
+    eventually(path.exists, "the file shows")
+    machine.oort("limit", "--down", "3M")
+    with subprocess.Popen(["cp", path, copy], stderr=subprocess.PIPE, text=True) as reader:
+        eventually(lambda: copy.exists() and copy.stat().st_size > 0, "the first bytes are here")
+        clouds.edit(cloud, "write", "/long.txt", text="short now")
+        while reader.poll() is None:
+            path.stat()
+            os.listdir(drive)
+        said = reader.stderr.read()
+    if reader.returncode == 0:
+        assert copy.read_text() == text
+    else:
+        assert "Stale file handle" in said
+        # These two give no former bytes.
+        assert cloud in ("drive", "onedrive")
+    eventually(lambda: read(path) == "short now", "the new content shows")
+    assert path.stat().st_size == len("short now")
 
 
 def test_an_edit_of_what_was_moved_since_it_was_opened_is_no_conflict(machine, clouds, cloud, drive):

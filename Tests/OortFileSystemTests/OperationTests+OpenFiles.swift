@@ -55,13 +55,42 @@ extension OperationTests {
             let entry = try await system.attributes(of: node.inode, handle: handle).value()
             return (entry.attributes.size, entry.validity.attributes)
         }
-        #expect(try await seen(old.handle) == (3, .zero))
-        #expect(try await seen(new.handle) == (2, .zero))
-        #expect(try await seen(nil) == (2, .zero))
+        // By another size the kernel would cut what the reader of the old one gets.
+        for handle in [old.handle, new.handle, nil] {
+            #expect(try await seen(handle) == (3, .zero))
+        }
+        // A page is asked for as a whole, and nothing beyond it: of that, zeros would be shown.
+        #expect(try await system.bytes(old.handle, 0, 4096) == [1, 2, 3])
+        await fails(.revisionGone, system.read(old.handle, at: 0, count: 4097))
+        #expect(try await system.bytes(new.handle, 0, 4097) == [4, 5])
         system.release(old.handle)
         let later = try await system.open(node.inode, mode: OpenMode()).value()
         #expect(!later.isDirect && !later.keepsCache)
         #expect(try await seen(nil) == (2, .seconds(86_400)))
+    }
+
+    @Test("a file has its present size once the reader of an older revision rests")
+    func restingReader() async throws {
+        var settings = FileSystemSettings()
+        settings.readersRest = .zero
+        let fixture = try FileSystemFixture(settings: settings)
+        try await fixture.observe("f", [1, 2, 3])
+        let file = try fixture.catalog.node(remoteID: ItemID("id-f"), account: fixture.account.id)
+        let inode = try #require(file).inode
+        let system = fixture.system
+        let old = try await system.open(inode, mode: OpenMode()).value().handle
+        #expect(try await system.bytes(old, 0, 10) == [1, 2, 3])
+        try await fixture.observe("f", [4, 5, 6, 7], revision: "2")
+        let new = try await system.open(inode, mode: OpenMode()).value().handle
+        func size(_ handle: OortFileSystem.FileHandle?) async throws -> Int64 {
+            let entry = try await system.attributes(of: inode, handle: handle).value()
+            #expect(entry.validity.attributes == .zero)
+            return entry.attributes.size
+        }
+        #expect(try await size(old) == 3)
+        #expect(try await size(new) == 4)
+        #expect(try await size(nil) == 4)
+        for handle in [old, new] { system.release(handle) }
     }
 
     @Test("who writes through a handle of an older revision changes that, for all handles")
@@ -131,6 +160,9 @@ extension OperationTests {
         bringsNews(of: node, [5, 6], revision: "2")
         // The kernel would fill it up to the old size.
         await fails(.revisionGone, system.read(handle, at: 0, count: 10))
+        await fails(.revisionGone, system.read(handle, at: 0, count: 10))
+        // It has heard of the new size now.
+        _ = try await system.attributes(of: node.inode, handle: nil).value()
         #expect(try await system.bytes(handle, 0, 10) == [5, 6])
     }
 
