@@ -327,7 +327,10 @@ extension CachedContent {
             state.isUnsaved = true
             return before - state.present.byteCount
         }
+        guard lost > 0 else { return }
         store.room.addCached(-lost)
+        // The kernel may have them by now, and would show them to others.
+        announceOtherBytes()
     }
 
     /// Notes bytes that are in the file now, and wakes readers that waited for exactly these.

@@ -148,18 +148,23 @@ extension CachedContent {
             )
             discard()
             // The kernel's cached pages are wrong, too.
-            do throws(CatalogError) {
-                if let inode = try node()?.inode { store.catalog.announce([.content(inode)]) }
-            } catch {
-                store.logger.error(
-                    "the kernel keeps what it read of a damaged content",
-                    metadata: ["item": "\(key.item)", "error": "\(error)"]
-                )
-            }
+            announceOtherBytes()
         case .outdated, .lost: discard()
         case .brokenOff: return
         }
         store.markChanged(self)
+    }
+
+    /// Has the kernel drop what it caches of the item's file: bytes that were given out are another content's.
+    func announceOtherBytes() {
+        do throws(CatalogError) {
+            if let inode = try node()?.inode { store.catalog.announce([.content(inode)]) }
+        } catch {
+            store.logger.error(
+                "the kernel keeps what it read of another content",
+                metadata: ["item": "\(key.item)", "error": "\(error)"]
+            )
+        }
     }
 
     private func verdict(_ generation: Int) async -> Verdict {

@@ -13,13 +13,13 @@ extension GoogleDriveProvider {
         guard let revision else { return try await bytes(of: item, range) }
         // Drive cannot be asked for a revision, and a download gives the one that is current when it
         // is answered. So the item is asked after that: the download may have been tried again
-        // meanwhile. It is asked beside the download, too, unless that was done a moment ago: a first
-        // part is not given where the content is known to have changed. Both take no turn of their
-        // own, since the body waits for them.
-        async let before = isCurrent(revision, of: item.id, orWas: true)
+        // meanwhile. It is asked beside the download, too: a first part is given out before the second
+        // answer, and a program that has read in the file shall not get it of another content. Both take
+        // no turn of their own, since the body waits for them.
+        async let beside = isCurrent(revision, of: item.id)
         let body = try await bytes(of: item, range)
-        try await before.get()
-        return body.confirmed { await self.isCurrent(revision, of: item.id, orWas: false) }
+        try await beside.get()
+        return body.confirmed { await self.isCurrent(revision, of: item.id) }
     }
 
     /// The bytes of a range of what is current.
@@ -48,14 +48,11 @@ extension GoogleDriveProvider {
         )
     }
 
-    /// Asks whether a revision is current; where a moment ago is enough (`orWas`), only once in a
-    /// moment.
+    /// Asks whether a revision is current.
     private func isCurrent(
         _ revision: Revision,
-        of id: ItemID,
-        orWas: Bool
+        of id: ItemID
     ) async -> Result<Void, ProviderError> {
-        if orWas, current.isRecent(revision, of: id) { return .success(()) }
         struct Head: Decodable { var headRevisionId: String? }
         return await RequestPriority.$current.withValue(.attendant) {
             do throws(ProviderError) {
@@ -64,12 +61,10 @@ extension GoogleDriveProvider {
                     [("supportsAllDrives", "true"), ("fields", "headRevisionId")]
                 )
                 guard head.headRevisionId == revision.rawValue else {
-                    current.forget(id)
                     return .failure(
                         .init(.preconditionFailed, detail: "Drive has a newer revision")
                     )
                 }
-                current.note(revision, of: id)
                 return .success(())
             } catch { return .failure(error) }
         }
@@ -174,31 +169,4 @@ extension ByteStream {
             return nil
         }
     }
-}
-
-/// Which revisions Drive named as the current ones a moment ago.
-///
-/// Isolation: any thread.
-final class RecentRevisions: Sendable {
-    /// For how long a question is not asked again before the first byte of a read.
-    private static let moment: Duration = .seconds(1)
-    private static let most = 64
-
-    private let seen = Mutex([ItemID: (revision: Revision, at: ContinuousClock.Instant)]())
-
-    func isRecent(_ revision: Revision, of id: ItemID) -> Bool {
-        seen.withLock { seen in
-            seen[id].map { $0.revision == revision && $0.at.duration(to: .now) < Self.moment }
-                ?? false
-        }
-    }
-
-    func note(_ revision: Revision, of id: ItemID) {
-        seen.withLock { seen in
-            if seen.count >= Self.most, seen[id] == nil { seen = [:] }
-            seen[id] = (revision, .now)
-        }
-    }
-
-    func forget(_ id: ItemID) { seen.withLock { $0[id] = nil } }
 }

@@ -12,7 +12,6 @@ public final class GoogleDriveProvider: Provider {
     let api: GoogleDriveAPI
     let clock: any Clock<Duration>
     private let revoke: @Sendable () async throws(ProviderError) -> Void
-    let current = RecentRevisions()
     private let known = Mutex(Known())
 
     /// What was asked once and stays true.

@@ -1,5 +1,6 @@
 """Changes on the other side, no network, crashes, two machines."""
 
+import errno
 import os
 import shutil
 import subprocess
@@ -93,6 +94,27 @@ def test_who_reads_on_is_not_cut_by_who_looks_beside(machine, clouds, cloud, dri
         assert cloud in ("drive", "onedrive")
     eventually(lambda: read(path) == "short now", "the new content shows")
     assert path.stat().st_size == len("short now")
+
+
+@pytest.mark.parametrize("cloud", [
+    *CLOUDS, *(pytest.param(name, marks=pytest.mark.clouds(name)) for name in ("box", "nextcloud")),
+])
+def test_a_handle_gives_bytes_of_one_revision(machine, clouds, cloud, drive):
+    old = "".join(f"{number:07} " for number in range(750_000))
+    clouds.edit(cloud, "write", "/long.txt", text=old)
+    path = drive / "long.txt"
+    eventually(path.exists, "the file shows")
+    with open(path, "rb", buffering=0) as file:
+        def part(offset):
+            return os.pread(file.fileno(), 4096, offset)
+        assert part(0) == old[:4096].encode()
+        # At once: what was asked a moment ago is no answer now.
+        clouds.edit(cloud, "write", "/long.txt", text="new" * 2_000_000)
+        try:
+            for offset in (5_000_000, 2_000_000, 3_500_000):
+                assert part(offset) == old[offset:offset + 4096].encode()
+        except OSError as error:
+            assert error.errno == errno.ESTALE
 
 
 def test_an_edit_of_what_was_moved_since_it_was_opened_is_no_conflict(machine, clouds, cloud, drive):
