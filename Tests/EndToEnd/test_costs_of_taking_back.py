@@ -8,11 +8,23 @@ from collections import Counter
 
 import pytest
 
+from desk import BACKGROUND
+from machine import CLOUDS
+
+SERVICES = [*CLOUDS, "box"]
+pytestmark = pytest.mark.clouds(*SERVICES)
+
 # What a mount asks by itself beside what a command needs: sign-in, room, news.
 BESIDE = {
     "oauth2/token", "users/get_current_account", "users/get_space_usage",
     "files/list_folder/longpoll", "files/list_folder/continue", "oauth.token", "about.get",
-    "changes.list", "changes.getStartPageToken", "oauth/token", "me", "drive", "delta/get"}
+    "changes.list", "changes.getStartPageToken", "oauth/token", "me", "drive", "delta/get",
+    *BACKGROUND["box"] - {"folders/items/get"}}
+
+
+@pytest.fixture(params=SERVICES)
+def cloud(request):
+    return request.param
 
 
 def prepare(clouds, cloud):
@@ -40,16 +52,21 @@ RESTORE = {
     "dropbox": {"files/list_folder": 2, "files/list_revisions": 2, "files/get_metadata": 3,
                 "files/restore": 1},
     "drive": {"files.list": 3, "drives.list": 1, "files.get": 2, "files.update": 1},
+    # Whether the name is free is asked by what begins an upload.
+    "box": {"folders/trash/items/get": 1, "files/content/options": 1, "files/post": 1,
+            "folders/items/get": 1},
 }
-# Of two files: at Dropbox file by file, at Drive the folder, which is listed then.
+# Of two files: at Dropbox file by file, elsewhere the folder, which is listed then.
 RESTORE_FOLDER = {
     "dropbox": {"files/list_folder": 3, "files/list_revisions": 4, "files/get_metadata": 4,
                 "files/create_folder_v2": 1, "files/restore": 2},
     "drive": {"files.list": 4, "drives.list": 1, "files.get": 2, "files.update": 1},
+    "box": {"folders/trash/items/get": 1, "files/content/options": 1, "folders/post": 1,
+            "folders/items/get": 3},
 }
 
 
-@pytest.mark.parametrize("cloud", ["dropbox", "drive"])
+@pytest.mark.parametrize("cloud", ["dropbox", "drive", "box"])
 def test_the_trash(desk, cloud):
     drive = desk.drive(cloud)
     one = drive / "trash" / "one.txt"
@@ -59,7 +76,8 @@ def test_the_trash(desk, cloud):
     assert str(one) in said
     assert listing == Counter({
         "dropbox": {"files/list_folder": 1, "files/list_revisions": 1, "files/get_metadata": 1},
-        "drive": {"files.list": 1, "drives.list": 1}}[cloud])
+        "drive": {"files.list": 1, "drives.list": 1},
+        "box": {"folders/trash/items/get": 1}}[cloud])
     assert cost(desk, cloud, "restore", one)[1] == Counter(RESTORE[cloud])
     desk.machine.run("rm", "-r", drive / "trash" / "folder")
     desk.machine.sync()
@@ -74,7 +92,8 @@ def test_versions(desk, cloud):
         "dropbox": {"files/list_revisions": 1},
         # Which one is current, the item says.
         "drive": {"files.get": 1, "revisions.list": 1},
-        "onedrive": {"versions/get": 1}}[cloud])
+        "onedrive": {"versions/get": 1},
+        "box": {"files/get": 1, "files/versions/get": 1}}[cloud])
     versions = json.loads(desk.machine.oort("versions", path, "--json"))["versions"]
     old = versions[-1]["id"]
     _, reading = cost(desk, cloud, "restore", path, "--version", old, "--to",
@@ -83,14 +102,17 @@ def test_versions(desk, cloud):
         "dropbox": {"files/download": 1},
         # Kept for ever, and read.
         "drive": {"revisions.get": 2},
-        "onedrive": {"versions/get": 1, "download": 1}}[cloud])
+        "onedrive": {"versions/get": 1, "download": 1},
+        # The address of the bytes, and the bytes.
+        "box": {"files/content/get": 1, "download": 1}}[cloud])
     _, restoring = cost(desk, cloud, "restore", path, "--version", old)
     # Whether the content is still the one that is known, the act, the file as it is then.
     assert restoring == listing + Counter({
         "dropbox": {"files/get_metadata": 2, "files/restore": 1},
         # What is read is a save of the file, which goes out as any other.
         "drive": {"revisions.get": 2},
-        "onedrive": {"item/get": 2, "versions/post": 1}}[cloud])
+        "onedrive": {"item/get": 2, "versions/post": 1},
+        "box": {"files/get": 2, "files/versions/current/post": 1}}[cloud])
 
 
 def test_links(desk, cloud):
@@ -98,15 +120,19 @@ def test_links(desk, cloud):
     known = Counter({
         "dropbox": {"sharing/list_shared_links": 1},
         "drive": {"permissions": 1},
-        "onedrive": {"permissions/get": 1}}[cloud])
+        "onedrive": {"permissions/get": 1},
+        "box": {"files/get": 1}}[cloud])
     # Drive's address of the item is asked for by itself.
     address = Counter({"drive": {"files.get": 1}}.get(cloud, {}))
     assert cost(desk, cloud, "share", path)[1] == known + address + Counter({
         "dropbox": {"sharing/create_shared_link_with_settings": 1},
         "drive": {"permissions": 1},
-        "onedrive": {"createLink/post": 1}}[cloud])
+        "onedrive": {"createLink/post": 1},
+        # Looked at once more right before: another wish would change the link that people have.
+        "box": {"files/get": 1, "files/put": 1}}[cloud])
     assert cost(desk, cloud, "share", path)[1] == known + address
     assert cost(desk, cloud, "unshare", path)[1] == known + address + Counter({
         "dropbox": {"sharing/revoke_shared_link": 1},
         "drive": {"permissions.one": 1},
-        "onedrive": {"permissions/delete": 1}}[cloud])
+        "onedrive": {"permissions/delete": 1},
+        "box": {"files/put": 1}}[cloud])
