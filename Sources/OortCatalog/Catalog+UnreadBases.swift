@@ -1,7 +1,7 @@
 import GRDB
 public import OortModel
 
-/// Staged contents over a base of which nothing was read: which revision they lie over is not settled yet.
+/// Staged contents over a base of which nothing was read: they are not bound to its revision yet.
 extension Catalog {
     /// The revision of a file that the service reported last, merged or not, with its size and hash.
     ///

@@ -103,7 +103,7 @@ extension ContentStore {
         // The content was synchronised by a program while it was copied.
         if isNamed, !thawed.state.isNamed { try DiskFile.open(thawed.path).synchronise() }
         // Both stay over one revision.
-        let base = try thawed.frozen.settledBase()
+        let base = try thawed.frozen.boundBase()
         let (own, baseEnd) = (thawed.state.own, thawed.state.baseEnd)
         let made = try makeStaged(
             StagedContent.State(

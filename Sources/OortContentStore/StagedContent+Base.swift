@@ -101,7 +101,7 @@ extension StagedContent {
             guard base != nil, !used.isEmpty else { return }
             if try await baseBytes(used, isVerified: true) != nil { break }
         }
-        // Settled now.
+        // Bound now.
         guard let base, base.size <= CachedContent.wholeFile else { return }
         let whole = 0..<base.size
         _ = try await base.verifiedBytes(whole)

@@ -3,7 +3,7 @@ import OortCatalog
 import OortModel
 import Synchronization
 
-/// The base of a staged content, which is settled by the first byte that is used of it.
+/// The base of a staged content, which is bound to its revision by the first byte that is used of it.
 ///
 /// A program that changes a part of a file of which nothing was read changes whatever the service has. If
 /// that is another revision by the time the rest is needed, and the known one cannot be had any longer, the
@@ -12,7 +12,7 @@ extension StagedContent {
     /// Whether the base may be another revision yet.
     public var isBaseUnread: Bool { state.withLock(\.isBaseUnread) }
 
-    /// Bytes of the base, which is settled with them; only after `CachedContent.verifiedBytes` has compared
+    /// Bytes of the base, which is bound by them; only after `CachedContent.verifiedBytes` has compared
     /// them with the service's hash, if `isVerified`.
     ///
     /// - Returns: nil where the content was cut while they came, so that others are needed.
@@ -30,11 +30,11 @@ extension StagedContent {
                 return nil
             }
             do throws(ContentError) {
-                // Bytes whose revision is not confirmed settle nothing.
+                // Bytes whose revision is not confirmed bind nothing.
                 let bytes =
                     isVerified || isBaseUnread
                     ? try await base.verifiedBytes(range) : try await base.bytes(range)
-                if try settle(base) { return bytes }
+                if try bind(to: base) { return bytes }
             } catch {
                 guard try rebase(from: base, after: error) else { throw error }
             }
@@ -44,23 +44,23 @@ extension StagedContent {
     /// Notes that bytes of a base are about to be used: no other revision takes its place from now on.
     ///
     /// - Returns: false where another one has done so already.
-    private func settle(_ base: CachedContent) throws(ContentError) -> Bool {
+    private func bind(to base: CachedContent) throws(ContentError) -> Bool {
         try locked { state throws(ContentError) in
             guard self.base === base else { return false }
-            try settle(&state)
+            try bind(&state)
             return true
         }
     }
 
     /// The base, which no other revision replaces from now on.
-    func settledBase() throws(ContentError) -> CachedContent? {
+    func boundBase() throws(ContentError) -> CachedContent? {
         try locked { state throws(ContentError) in
-            try settle(&state)
+            try bind(&state)
             return base
         }
     }
 
-    private func settle(_ state: inout State) throws(ContentError) {
+    private func bind(_ state: inout State) throws(ContentError) {
         guard state.isBaseUnread else { return }
         // Otherwise bytes of this revision might count as the former one's after the death of the machine.
         if state.owesBaseNote {

@@ -401,7 +401,7 @@ public final class StagedContent: Sendable {
                 return nil
             }
         }
-        // The first byte settles which revision the base is.
+        // The first byte binds it to the base's revision.
         guard !isBaseUnread, let file = base?.readIfPresent(piece.range) else { return nil }
         return (file, piece.range)
     }

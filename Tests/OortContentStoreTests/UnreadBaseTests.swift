@@ -236,7 +236,7 @@ struct UnreadBaseTests {
         #expect(try await all(of: staged) == wanted(8, count: 50_000))
     }
 
-    @Test("bytes whose revision the service does not confirm settle nothing")
+    @Test("bytes whose revision the service does not confirm bind nothing")
     func unconfirmed() async throws {
         let count = 6_000_000
         let refusal = Self.refusal
