@@ -385,8 +385,6 @@ public final class ContentStore: Sendable {
 
     /// Lets a content go that `open(staged:)`, `stage` or `thaw` gave.
     public func close(_ content: StagedContent) {
-        // Without the store's lock: a content's lock is held over transactions, which wait for that one.
-        let hash = content.hashToRemember
         let isLast = state.withLock { state in
             guard let known = state.staged[content.id], known.content === content else {
                 return false
@@ -395,7 +393,7 @@ public final class ContentStore: Sendable {
             state.staged[content.id] = users <= 0 ? nil : (content, users)
             if users <= 0 {
                 state.loads[content.id]?.closings += 1
-                state.hashes[content.id] = hash
+                state.hashes[content.id] = content.hashToRemember
             }
             return users <= 0
         }

@@ -100,12 +100,14 @@ public final class StagedContent: Sendable {
 
     /// Its hash, if it was just computed from the bytes: the next user then need not read them all again.
     ///
-    /// That of a small content is quickly computed, and not remembered.
+    /// That of a small content is quickly computed, and not remembered. Does not wait: the store asks under
+    /// its own lock, for which a transaction may wait that is under way for this content.
     var hashToRemember: ContentHash? {
-        state.withLock { state in
+        let hash = state.withLockIfAvailable { state -> ContentHash? in
             let isWorthIt = state.size >= 4 << 20 && !state.isHashRemembered
             return isWorthIt && state.cached == nil && !state.isDiscarded ? state.hash : nil
         }
+        return hash ?? nil
     }
 
     /// The cached content that it became when the service took it; to be read from then on.
