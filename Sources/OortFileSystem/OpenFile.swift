@@ -90,7 +90,11 @@ final class OpenFile: Sendable {
         return state.withLock { state in
             let older = state.handles.first { !$0.isDirect && $0.shown != now }
             if older != nil { hasSeveralSizes = true }
-            if let older, isBeingRead || handle?.isDirect == false { return older.size }
+            if let older, isBeingRead || handle?.isDirect == false {
+                // A reader at what it takes for the end asks for the size, and goes on.
+                if handle?.isDirect == false { noteAnswer() }
+                return older.size
+            }
             guard let handle, !handle.isReadOnlyDocument, handle.shown != now else { return nil }
             return handle.size
         }
@@ -114,12 +118,16 @@ final class OpenFile: Sendable {
 
     /// Notes that it is answered.
     func endRequest() {
+        noteAnswer()
+        requests.subtract(1, ordering: .acquiringAndReleasing)
+    }
+
+    private func noteAnswer() {
         let (seconds, attoseconds) = (ContinuousClock.now - Self.began).components
         lastAnswer.store(
             seconds * 1000 + attoseconds / 1_000_000_000_000_000,
             ordering: .releasing
         )
-        requests.subtract(1, ordering: .acquiringAndReleasing)
     }
 
     private func isBeingRead(rest: Duration) -> Bool {
