@@ -88,6 +88,7 @@ extension OpenMode {
             truncates: flags.truncates,
             appends: flags.appends
         )
+        bypassesCache = flags.bypassesCache
     }
 }
 

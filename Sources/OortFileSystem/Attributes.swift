@@ -111,6 +111,8 @@ public struct OpenMode: Hashable, Sendable {
     public var truncates: Bool
     /// Whether each write goes to the end.
     public var appends: Bool
+    /// Whether the program bypasses the kernel's cache (O_DIRECT): it may ask for more than there is.
+    public var bypassesCache = false
     /// The thread that opens the file; 0 where that is not known.
     public var thread: Int32 = 0
 

@@ -228,7 +228,7 @@ extension CloudFileSystem {
             guard size >= 0 else { throw .invalid }
             var rest = setting
             // Cutting a file to its own size modifies it, too.
-            if size > 0, size == (try attributes(of: node)).size {
+            if size > 0, size == table.openFile(inode)?.live(node)?.size ?? node.size {
                 rest.modified = rest.modified ?? .now
             }
             return resize(node, to: size, handle: handle) {

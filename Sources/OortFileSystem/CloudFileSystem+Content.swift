@@ -36,16 +36,21 @@ extension CloudFileSystem {
         }
     }
 
-    /// Fails where the kernel asks for more than what a handle shows has, since it knows another size.
+    /// Fails where the kernel knows another size than that of what a handle shows: it would cut the answer by
+    /// that, or fill it up with zeros.
     ///
-    /// It asks for whole pages, and would fill the rest up with zeros.
+    /// It asks for whole pages; a program that bypasses its cache, for what it likes.
     private func check(_ wanted: Range<Int64>, by open: OpenHandle) throws(FileSystemError) {
-        guard !open.isDirect, open.file.hasSeveralSizes, case .cached(let content) = open.content
+        guard !open.isDirect, !open.mode.bypassesCache, open.file.hasSeveralSizes,
+            case .cached(let content) = open.content
         else { return }
         let page: Int64 = 4096
         let pages = (content.size + page - 1) / page * page
-        let end = open.file.owesSize ? content.size : pages
-        guard wanted.upperBound > end else { return }
+        let given = open.file.givenSize ?? content.size
+        let end = open.file.owesSize || given > content.size ? content.size : pages
+        guard given < min(wanted.upperBound, content.size) || wanted.upperBound > end else {
+            return
+        }
         catalog.announce([.attributes(open.file.inode)])
         throw .revisionGone
     }

@@ -59,15 +59,17 @@ extension CloudFileSystem {
             // A program that has an older revision open may read all of it, whatever the file's size is
             // now.
             if let open = handle.flatMap({ table[$0] }),
-                let size = open.file.sizeInKernel(
-                    of: node,
-                    for: open,
-                    rest: settings.readersRest
-                )
+                node.kind == .file
             {
-                entry.attributes.size = size
-                entry.attributes.blocks = FileAttributes.blocks(ofSize: size)
-                entry.validity = .sizeUnknown
+                let size =
+                    open.file.sizeToGive(of: node, for: open, rest: settings.readersRest)
+                    ?? open.file.live(node)?.size ?? node.size
+                if size != entry.attributes.size || open.shown != ShownContent(node) {
+                    entry.attributes.size = size
+                    entry.attributes.blocks = FileAttributes.blocks(ofSize: size)
+                    entry.validity = .sizeUnknown
+                }
+                open.file.givenSize = size
             }
             return entry
         }

@@ -35,7 +35,10 @@ extension CloudFileSystem {
         let count = min(count, Self.copyPart)
         let largest = largestFile(of: to.file.account)
         guard targetOffset <= largest - count else { return .failure(.tooLarge) }
+        let file = from.isDirect ? nil : from.file
+        file?.beginRequest()
         return waiting.later { () async throws(FileSystemError) in
+            defer { file?.endRequest() }
             var copied: Int64 = 0
             while copied < count {
                 let start = sourceOffset + copied

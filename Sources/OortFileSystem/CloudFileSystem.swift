@@ -356,14 +356,14 @@ public final class CloudFileSystem: FileSystem {
         var size = node.kind == .folder ? 0 : node.size
         var modified = node.modified
         if let open = table.openFile(node.inode) {
-            open.owesSize = false
             if let live = open.live(node) {
                 (size, modified) = live
             } else if node.kind == .file,
-                let shown = open.sizeInKernel(of: node, for: nil, rest: settings.readersRest)
+                let shown = open.sizeToGive(of: node, for: nil, rest: settings.readersRest)
             {
                 size = shown
             }
+            (open.givenSize, open.owesSize) = (size, false)
         }
         let kind: FileKind
         var mode: UInt16

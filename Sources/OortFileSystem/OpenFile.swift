@@ -41,6 +41,8 @@ final class OpenFile: Sendable {
     private let lastAnswer = Atomic<Int64>(-1)
     /// Whether the kernel may have been given sizes of several contents.
     private let sizes = Atomic<Bool>(false)
+    /// The size in the last answer that had one; negative before the first.
+    private let given = Atomic<Int64>(-1)
     /// Whether the kernel has not asked for the size since that became another one under a reader.
     private let unasked = Atomic<Bool>(false)
     private static let began = ContinuousClock.now
@@ -71,31 +73,36 @@ final class OpenFile: Sendable {
         }
     }
 
-    /// The size of another content than the file's present one that the kernel must be given.
+    /// The size of another content than the file's present one that an answer must give.
     ///
     /// The kernel has one size for a file, which it takes from every answer, whoever asked. By that it cuts
     /// what a reader gets whose bytes it caches, even while the reader waits for them: the reader would see
     /// an end that is none. So as long as the kernel asks for bytes of an older revision, and for `rest`
-    /// afterwards, that one's size counts. A handle by itself is always given the size of what it shows.
-    /// Source: mm/filemap.c, filemap_read; fs/fuse/inode.c, fuse_change_attributes.
+    /// afterwards, who asks by the name is given the larger size of the two: by a smaller one readers of
+    /// either would be cut (`copy_file_range`, too), while what lies beyond the end of the other is refused.
+    /// Who asks through a handle is given the size of what that one shows: programs write at it.
+    /// Source: mm/filemap.c, filemap_read; fs/read_write.c, generic_copy_file_checks; fs/fuse/inode.c,
+    /// fuse_change_attributes.
     ///
     /// - Parameters:
     ///   - node: the file as it is now.
     ///   - handle: the handle through which a program asks; nil for any other way.
     ///   - rest: for how long after an answer a program may still copy what it got.
     /// - Returns: bytes; nil where the present content's size is right.
-    func sizeInKernel(of node: Node, for handle: OpenHandle?, rest: Duration) -> Int64? {
+    func sizeToGive(of node: Node, for handle: OpenHandle?, rest: Duration) -> Int64? {
         let now = ShownContent(node)
         let isBeingRead = isBeingRead(rest: rest)
         return state.withLock { state in
-            let older = state.handles.first { !$0.isDirect && $0.shown != now }
-            if older != nil { hasSeveralSizes = true }
-            if let older, isBeingRead || handle?.isDirect == false {
-                // A reader at what it takes for the end asks for the size, and goes on.
-                if handle?.isDirect == false { noteAnswer() }
-                return older.size
+            let cached = state.handles.filter { !$0.isDirect }
+            let older = cached.first { $0.shown != now }
+            hasSeveralSizes =
+                older != nil || !cached.isEmpty && state.handles.contains { $0.shown != now }
+            guard let handle else {
+                return older.flatMap { isBeingRead && $0.size > node.size ? $0.size : nil }
             }
-            guard let handle, !handle.isReadOnlyDocument, handle.shown != now else { return nil }
+            guard !handle.isReadOnlyDocument, handle.shown != now else { return nil }
+            // A reader at what it takes for the end asks for the size, and goes on.
+            if !handle.isDirect { noteAnswer() }
             return handle.size
         }
     }
@@ -105,6 +112,15 @@ final class OpenFile: Sendable {
     var hasSeveralSizes: Bool {
         get { sizes.load(ordering: .acquiring) }
         set { sizes.store(newValue, ordering: .releasing) }
+    }
+
+    /// The size that the kernel was given last; nil before the first.
+    var givenSize: Int64? {
+        get {
+            let size = given.load(ordering: .acquiring)
+            return size < 0 ? nil : size
+        }
+        set { given.store(newValue ?? -1, ordering: .releasing) }
     }
 
     /// Whether the kernel has not asked for the size since the handles show another content.

@@ -20,6 +20,18 @@ public struct OpenFlags: RawRepresentable, Hashable, Sendable {
     ///
     /// The kernel has already put the offset there.
     public var appends: Bool { rawValue & O_APPEND != 0 }
+    /// Whether the kernel's cache is bypassed.
+    public var bypassesCache: Bool { rawValue & Self.direct != 0 }
+    /// O_DIRECT, which the Glibc module leaves out.
+    ///
+    /// Source: arch/arm64/include/uapi/asm/fcntl.h, include/uapi/asm-generic/fcntl.h.
+    private static var direct: Int32 {
+        #if arch(arm64) || arch(arm)
+        0o200000
+        #else
+        0o40000
+        #endif
+    }
     /// Whether the name must be new (`create` only).
     public var isExclusive: Bool { rawValue & O_EXCL != 0 }
 }

@@ -117,6 +117,39 @@ def test_a_handle_gives_bytes_of_one_revision(machine, clouds, cloud, drive):
             assert error.errno == errno.ESTALE
 
 
+@pytest.mark.parametrize("cloud", [*CLOUDS, pytest.param("box", marks=pytest.mark.clouds("box"))])
+@pytest.mark.parametrize("sizes", [(400_000, 700_000), (700_000, 400_000)])
+def test_what_replaced_a_file_is_used_right_while_the_old_is_read(machine, clouds, cloud, drive, sizes):
+    """By the size of the other, a program would write in the middle, or copy a part."""
+    old, new = ("".join(f"{number:06}{word}" for number in range(size // 8))
+                for size, word in zip(sizes, ("ab", "yz")))
+    clouds.edit(cloud, "write", "/f.txt", text=old)
+    path, copy = drive / "f.txt", drive / "copy.txt"
+    eventually(path.exists, "the file shows")
+    with open(path, "rb", buffering=0) as reader:
+        def read_old():
+            # All of it is here since the first read.
+            assert os.pread(reader.fileno(), 4096, 100_000) == old[100_000:104_096].encode()
+        read_old()
+        clouds.edit(cloud, "write", "/f.txt", text=new)
+
+        def shows():
+            with open(path, "rb", buffering=0) as file:
+                return os.fstat(file.fileno()).st_size == len(new)
+        eventually(shows, "the new content shows")
+        read_old()
+        path.stat()
+        machine.run("cp", path, copy)
+        read_old()
+        path.stat()
+        with open(path, "r+b", buffering=0) as file:
+            assert file.seek(0, os.SEEK_END) == len(new)
+            file.write(b"and more")
+    machine.sync()
+    assert clouds.content(cloud, "/copy.txt") == new.encode()
+    assert clouds.content(cloud, "/f.txt") == new.encode() + b"and more"
+
+
 def test_an_edit_of_what_was_moved_since_it_was_opened_is_no_conflict(machine, clouds, cloud, drive):
     clouds.edit(cloud, "write", "/f.txt", text="base of which nobody has read a byte")
     path = drive / "f.txt"

@@ -55,10 +55,12 @@ extension OperationTests {
             let entry = try await system.attributes(of: node.inode, handle: handle).value()
             return (entry.attributes.size, entry.validity.attributes)
         }
-        // By another size the kernel would cut what the reader of the old one gets.
-        for handle in [old.handle, new.handle, nil] {
-            #expect(try await seen(handle) == (3, .zero))
-        }
+        // By another size the kernel would cut what the reader of the old one gets; but by its own
+        // handle's a program finds the end at which it writes.
+        #expect(try await seen(nil) == (3, .zero))
+        #expect(try await seen(new.handle) == (2, .zero))
+        await fails(.revisionGone, system.read(old.handle, at: 0, count: 4096))
+        #expect(try await seen(old.handle) == (3, .zero))
         // A page is asked for as a whole, and nothing beyond it: of that, zeros would be shown.
         #expect(try await system.bytes(old.handle, 0, 4096) == [1, 2, 3])
         await fails(.revisionGone, system.read(old.handle, at: 0, count: 4097))
