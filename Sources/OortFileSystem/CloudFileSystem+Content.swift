@@ -36,21 +36,14 @@ extension CloudFileSystem {
         }
     }
 
-    /// Fails where the kernel knows another size than that of what a handle shows: it would cut the answer by
-    /// that, or fill it up with zeros.
+    /// Fails where the kernel may know another size than that of what a handle shows: it would cut the answer
+    /// by that, or fill it up with zeros.
     ///
-    /// It asks for whole pages; a program that bypasses its cache, for what it likes.
+    /// Not for a program that bypasses its cache, which asks for what it likes.
     private func check(_ wanted: Range<Int64>, by open: OpenHandle) throws(FileSystemError) {
-        guard !open.isDirect, !open.mode.bypassesCache, open.file.hasSeveralSizes,
-            case .cached(let content) = open.content
+        guard !open.isDirect, !open.mode.bypassesCache, case .cached(let content) = open.content,
+            open.file.mayBeCut(wanted, size: content.size, rest: settings.readersRest)
         else { return }
-        let page: Int64 = 4096
-        let pages = (content.size + page - 1) / page * page
-        let given = open.file.givenSize ?? content.size
-        let end = open.file.owesSize || given > content.size ? content.size : pages
-        guard given < min(wanted.upperBound, content.size) || wanted.upperBound > end else {
-            return
-        }
         catalog.announce([.attributes(open.file.inode)])
         throw .revisionGone
     }
@@ -187,8 +180,8 @@ extension CloudFileSystem {
                 let node = try self.known(open.file.inode),
                 ShownContent(node) != open.shown
             else { return false }
-            open.file.hasSeveralSizes = true
-            if node.size < gone.size { open.file.owesSize = true }
+            state.sizes =
+                node.size < gone.size ? OpenFile.State.Sizes(given: nil, at: .now) : nil
             for handle in state.handles where handle.isDirect == open.isDirect {
                 guard case .cached(let shown) = handle.content, shown === gone else { continue }
                 self.close(handle.show(try self.content(of: node)))
@@ -348,7 +341,7 @@ extension CloudFileSystem {
                 noteChange(by: open, in: staged)
                 return
             }
-        } else if open.size == 0, node.size == 0 {
+        } else if open.size == 0, node.size == 0, !open.file.differs(from: node) {
             // Emptying an empty file modifies it, too.
             var setting = AttributeSetting()
             setting.modified = .now
@@ -415,6 +408,7 @@ extension CloudFileSystem {
             )
         }
         if let changed { state.node = changed }
+        state.sizes = nil
         show(content, to: state.handles)
         store.close(content)
         return content
@@ -539,6 +533,7 @@ extension CloudFileSystem {
             }
             if let changed { state.node = changed }
             if state.written === frozen { state.written = content }
+            state.sizes = nil
             self.show(content, to: state.handles)
             self.store.close(content)
         }

@@ -55,23 +55,7 @@ extension CloudFileSystem {
         if let outcome = attributesOfSearch(inode) { return outcome }
         return .now { () throws(FileSystemError) in
             let node = try node(inode)
-            var entry = try entry(node)
-            // A program that has an older revision open may read all of it, whatever the file's size is
-            // now.
-            if let open = handle.flatMap({ table[$0] }),
-                node.kind == .file
-            {
-                let size =
-                    open.file.sizeToGive(of: node, for: open, rest: settings.readersRest)
-                    ?? open.file.live(node)?.size ?? node.size
-                if size != entry.attributes.size || open.shown != ShownContent(node) {
-                    entry.attributes.size = size
-                    entry.attributes.blocks = FileAttributes.blocks(ofSize: size)
-                    entry.validity = .sizeUnknown
-                }
-                open.file.givenSize = size
-            }
-            return entry
+            return try entry(node, for: handle.flatMap { table[$0] })
         }
     }
 

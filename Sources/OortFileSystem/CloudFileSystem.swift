@@ -340,30 +340,31 @@ public final class CloudFileSystem: FileSystem {
     /// What `stat` says of a document that was never exported.
     private static let sizeBeforeExport: Int64 = 4096
 
-    func entry(_ node: Node) throws(FileSystemError) -> Entry {
+    /// What the kernel is told of a file; through `handle`, where it asks through one.
+    func entry(_ node: Node, for handle: OpenHandle? = nil) throws(FileSystemError) -> Entry {
         let isFixed =
             node.kind != .nativeDocument && node.kind != .shortcut
             && table.openFile(node.inode)?.differs(from: node) != true
         return Entry(
-            attributes: try attributes(of: node),
+            attributes: try attributes(of: node, for: handle),
             generation: node.generation,
             validity: SearchPlace(node.inode).map { validity(of: $0) }
                 ?? (isFixed ? .day : .sizeUnknown)
         )
     }
 
-    func attributes(of node: Node) throws(FileSystemError) -> FileAttributes {
+    func attributes(
+        of node: Node,
+        for handle: OpenHandle? = nil
+    ) throws(FileSystemError) -> FileAttributes {
         var size = node.kind == .folder ? 0 : node.size
         var modified = node.modified
         if let open = table.openFile(node.inode) {
-            if let live = open.live(node) {
-                (size, modified) = live
-            } else if node.kind == .file,
-                let shown = open.sizeToGive(of: node, for: nil, rest: settings.readersRest)
-            {
-                size = shown
+            if let live = open.live(node) { (size, modified) = live }
+            if node.kind == .file {
+                let rest = settings.readersRest
+                size = open.sizeToGive(of: node, size, for: handle, rest: rest)
             }
-            (open.givenSize, open.owesSize) = (size, false)
         }
         let kind: FileKind
         var mode: UInt16

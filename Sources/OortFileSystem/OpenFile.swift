@@ -21,6 +21,15 @@ final class OpenFile: Sendable {
         var isInKernel = false
         /// Whether a program may have got bytes of the file since it was opened.
         var isRead = false
+        /// What the kernel knows of sizes, where handles show several contents.
+        var sizes: Sizes?
+
+        /// The size that the kernel was given last, and when; nil while it has not asked since a reader
+        /// goes on with a shorter content.
+        struct Sizes {
+            var given: Int64?
+            var at: ContinuousClock.Instant
+        }
         /// A clone that is being made for writers that found the content frozen.
         var thawing: Task<Result<Void, FileSystemError>, Never>?
 
@@ -37,15 +46,8 @@ final class OpenFile: Sendable {
     let state: Mutex<State>
     /// How many requests of the kernel for bytes that it caches are under way.
     private let requests = Atomic<Int>(0)
-    /// When the last one was answered, in milliseconds since `began`; negative before the first.
-    private let lastAnswer = Atomic<Int64>(-1)
-    /// Whether the kernel may have been given sizes of several contents.
-    private let sizes = Atomic<Bool>(false)
-    /// The size in the last answer that had one; negative before the first.
-    private let given = Atomic<Int64>(-1)
-    /// Whether the kernel has not asked for the size since that became another one under a reader.
-    private let unasked = Atomic<Bool>(false)
-    private static let began = ContinuousClock.now
+    /// When the last one was answered.
+    private let lastAnswer = LastMoment()
 
     init(node: Node) {
         inode = node.inode
@@ -73,60 +75,69 @@ final class OpenFile: Sendable {
         }
     }
 
-    /// The size of another content than the file's present one that an answer must give.
+    /// The size that an answer about the file gives; what the kernel knows from then on.
     ///
     /// The kernel has one size for a file, which it takes from every answer, whoever asked. By that it cuts
     /// what a reader gets whose bytes it caches, even while the reader waits for them: the reader would see
     /// an end that is none. So as long as the kernel asks for bytes of an older revision, and for `rest`
-    /// afterwards, who asks by the name is given the larger size of the two: by a smaller one readers of
-    /// either would be cut (`copy_file_range`, too), while what lies beyond the end of the other is refused.
+    /// afterwards, who asks by the name is given that one's size, where it is the larger one, or nobody has
+    /// the new one open: by a smaller size readers of either would be cut (`copy_file_range`, too).
     /// Who asks through a handle is given the size of what that one shows: programs write at it.
     /// Source: mm/filemap.c, filemap_read; fs/read_write.c, generic_copy_file_checks; fs/fuse/inode.c,
     /// fuse_change_attributes.
     ///
     /// - Parameters:
     ///   - node: the file as it is now.
-    ///   - handle: the handle through which a program asks; nil for any other way.
+    ///   - size: the file's own size, in bytes.
+    ///   - handle: the handle through which a program asks, as the kernel does for the end of a file
+    ///     (SEEK_END) and for a read beyond what it knows; nil for any other way, `fstat` among them.
     ///   - rest: for how long after an answer a program may still copy what it got.
-    /// - Returns: bytes; nil where the present content's size is right.
-    func sizeToGive(of node: Node, for handle: OpenHandle?, rest: Duration) -> Int64? {
+    /// - Returns: bytes.
+    func sizeToGive(
+        of node: Node,
+        _ size: Int64,
+        for handle: OpenHandle?,
+        rest: Duration
+    ) -> Int64 {
         let now = ShownContent(node)
         let isBeingRead = isBeingRead(rest: rest)
         return state.withLock { state in
             let cached = state.handles.filter { !$0.isDirect }
             let older = cached.first { $0.shown != now }
-            hasSeveralSizes =
-                older != nil || !cached.isEmpty && state.handles.contains { $0.shown != now }
-            guard let handle else {
-                return older.flatMap { isBeingRead && $0.size > node.size ? $0.size : nil }
+            var given = size
+            if let handle, !handle.isReadOnlyDocument, handle.shown != now {
+                given = handle.size
+                // A reader at what it takes for the end asks for the size, and goes on.
+                if !handle.isDirect { lastAnswer.now() }
+            } else if handle == nil, let older, isBeingRead {
+                let isNewOpen = state.handles.contains { $0.shown == now }
+                if older.size > size || !isNewOpen { given = older.size }
             }
-            guard !handle.isReadOnlyDocument, handle.shown != now else { return nil }
-            // A reader at what it takes for the end asks for the size, and goes on.
-            if !handle.isDirect { noteAnswer() }
-            return handle.size
+            let isOther = state.handles.contains { $0.shown != now }
+            state.sizes =
+                older != nil || !cached.isEmpty && isOther
+                ? State.Sizes(given: given, at: .now) : nil
+            return given
         }
     }
 
-    /// Whether sizes of several contents may be known to the kernel, so that it may ask for bytes that what
-    /// it reads does not have.
-    var hasSeveralSizes: Bool {
-        get { sizes.load(ordering: .acquiring) }
-        set { sizes.store(newValue, ordering: .releasing) }
-    }
-
-    /// The size that the kernel was given last; nil before the first.
-    var givenSize: Int64? {
-        get {
-            let size = given.load(ordering: .acquiring)
-            return size < 0 ? nil : size
-        }
-        set { given.store(newValue ?? -1, ordering: .releasing) }
-    }
-
-    /// Whether the kernel has not asked for the size since the handles show another content.
-    var owesSize: Bool {
-        get { unasked.load(ordering: .acquiring) }
-        set { unasked.store(newValue, ordering: .releasing) }
+    /// Whether the kernel may know another size than that of what a handle shows, as far as a request goes.
+    ///
+    /// It asks for whole pages. Where it was given a size a while ago, it has settled what it asks for by
+    /// that, and cuts an answer at its end by itself.
+    ///
+    /// - Parameters:
+    ///   - wanted: what the kernel asks for, in bytes.
+    ///   - size: the size of what the handle shows.
+    ///   - rest: as for `sizeToGive`.
+    /// - Returns: true where an answer would be cut, or filled up with zeros.
+    func mayBeCut(_ wanted: Range<Int64>, size: Int64, rest: Duration) -> Bool {
+        guard let sizes = state.withLock(\.sizes) else { return false }
+        let page: Int64 = 4096
+        if wanted.upperBound > (size + page - 1) / page * page { return true }
+        guard let given = sizes.given else { return wanted.upperBound > size }
+        guard given != size, sizes.at.duration(to: .now) < rest else { return false }
+        return given < min(wanted.upperBound, size) || wanted.upperBound > size && given > size
     }
 
     /// Notes that the kernel asks for bytes that it caches.
@@ -134,22 +145,12 @@ final class OpenFile: Sendable {
 
     /// Notes that it is answered.
     func endRequest() {
-        noteAnswer()
+        lastAnswer.now()
         requests.subtract(1, ordering: .acquiringAndReleasing)
     }
 
-    private func noteAnswer() {
-        let (seconds, attoseconds) = (ContinuousClock.now - Self.began).components
-        lastAnswer.store(
-            seconds * 1000 + attoseconds / 1_000_000_000_000_000,
-            ordering: .releasing
-        )
-    }
-
     private func isBeingRead(rest: Duration) -> Bool {
-        if requests.load(ordering: .acquiring) > 0 { return true }
-        let last = lastAnswer.load(ordering: .acquiring)
-        return last >= 0 && ContinuousClock.now - Self.began < .milliseconds(last) + rest
+        requests.load(ordering: .acquiring) > 0 || lastAnswer.isWithin(rest)
     }
 }
 
@@ -340,5 +341,28 @@ struct SeenContent: Sendable {
     /// Where a revision is a size and a second, two contents may have had the same one.
     func isOf(_ node: Node) -> Bool {
         content == node.content && hash?.contradicts(node.hash) != true
+    }
+}
+
+/// The last time that something happened.
+///
+/// Isolation: any thread, without waiting.
+final class LastMoment: Sendable {
+    private static let began = ContinuousClock.now
+    /// Nanoseconds since `began`; negative before the first.
+    private let value = Atomic<Int64>(-1)
+
+    /// It happens.
+    func now() { value.store(Self.elapsed, ordering: .releasing) }
+
+    /// Whether it happened so lately.
+    func isWithin(_ time: Duration) -> Bool {
+        let last = value.load(ordering: .acquiring)
+        return last >= 0 && .nanoseconds(Self.elapsed - last) < time
+    }
+
+    private static var elapsed: Int64 {
+        let (seconds, attoseconds) = (ContinuousClock.now - began).components
+        return seconds * 1_000_000_000 + attoseconds / 1_000_000_000
     }
 }
