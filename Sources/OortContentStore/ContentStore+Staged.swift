@@ -283,6 +283,8 @@ extension ContentStore {
             state.baseEnd = journal.contents.baseEnd
             state.own = journal.contents.own
             state.isBaseUnread = journal.contents.isBaseUnread
+            // The note of this base may be of a process that was killed before it was safe.
+            state.owesBaseNote = state.isBaseUnread
             if size < state.baseEnd {
                 try journal.append(.cut(size))
                 state.baseEnd = size

@@ -340,7 +340,7 @@ public final class CloudFileSystem: FileSystem {
     /// What `stat` says of a document that was never exported.
     private static let sizeBeforeExport: Int64 = 4096
 
-    /// What the kernel is told of a file; through `handle`, where it asks through one.
+    /// What the mount answers when the kernel asks about a file; `handle` is the one that it asks through.
     func entry(_ node: Node, for handle: OpenHandle? = nil) throws(FileSystemError) -> Entry {
         let isFixed =
             node.kind != .nativeDocument && node.kind != .shortcut

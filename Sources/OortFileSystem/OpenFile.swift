@@ -1,3 +1,4 @@
+import Foundation
 import OortCatalog
 import OortContentStore
 import OortModel
@@ -133,12 +134,15 @@ final class OpenFile: Sendable {
     /// - Returns: true where an answer would be cut, or filled up with zeros.
     func mayBeCut(_ wanted: Range<Int64>, size: Int64, rest: Duration) -> Bool {
         guard let sizes = state.withLock(\.sizes) else { return false }
-        let page: Int64 = 4096
+        let page = Self.page
         if wanted.upperBound > (size + page - 1) / page * page { return true }
         guard let given = sizes.given else { return wanted.upperBound > size }
         guard given != size, sizes.at.duration(to: .now) < rest else { return false }
         return given < min(wanted.upperBound, size) || wanted.upperBound > size && given > size
     }
+
+    /// The kernel's page in bytes: 4,096, on some ARM machines up to 65,536.
+    private static let page = Int64(max(sysconf(Int32(_SC_PAGESIZE)), 4096))
 
     /// Notes that the kernel asks for bytes that it caches.
     func beginRequest() { requests.add(1, ordering: .acquiringAndReleasing) }

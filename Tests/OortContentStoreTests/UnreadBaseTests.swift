@@ -85,6 +85,7 @@ struct UnreadBaseTests {
         #expect(recovery.damaged == [])
         let again = try fixture.store.open(staged: id)
         #expect(try await all(of: again) == wanted(8, count: count))
+        #expect(!again.isBaseUnread)
         fixture.store.close(again)
         let frozen = try await fixture.store.freeze(id)
         #expect(frozen.size == Int64(count))
