@@ -60,6 +60,14 @@ struct UnreadBaseTests {
         return bytes
     }
 
+    /// An upload of the content would send exactly these bytes.
+    private func sends(_ bytes: [UInt8], _ id: ContentID) async throws {
+        let frozen = try await fixture.store.freeze(id)
+        #expect(frozen.size == Int64(bytes.count))
+        #expect(frozen.hash == SumHasher.hash(of: bytes))
+        fixture.store.release(frozen)
+    }
+
     private func all(of content: StagedContent) async throws -> [UInt8] {
         try await content.bytes(0..<content.size)
     }
@@ -87,10 +95,7 @@ struct UnreadBaseTests {
         #expect(try await all(of: again) == wanted(8, count: count))
         #expect(!again.isBaseUnread)
         fixture.store.close(again)
-        let frozen = try await fixture.store.freeze(id)
-        #expect(frozen.size == Int64(count))
-        #expect(frozen.hash == SumHasher.hash(of: wanted(8, count: count)))
-        fixture.store.release(frozen)
+        try await sends(wanted(8, count: count), id)
     }
 
     @Test("what was written before a restart lies over the newer revision, too")
@@ -102,9 +107,7 @@ struct UnreadBaseTests {
         fixture.store.close(staged)
         _ = try await fixture.restart()
         try await put("2", 8, count: count)
-        let frozen = try await fixture.store.freeze(id)
-        #expect(frozen.hash == SumHasher.hash(of: wanted(8, count: count)))
-        fixture.store.release(frozen)
+        try await sends(wanted(8, count: count), id)
     }
 
     @Test("so does a part of what was cut")
