@@ -158,7 +158,11 @@ public actor Stores {
             numbers.append(Int(port.number))
         }
         let (arguments, environment) = try store.command(in: folder, ports: numbers)
-        let script = "\"$@\" >\"$0/log\" 2>&1 </dev/null & cat >/dev/null; rm -rf \"$0\"; kill -9 0"
+        // SeaweedFS leaves these outside of its folder.
+        let sockets = numbers.flatMap { [$0, $0 + 10_000] }
+            .map { " /tmp/seaweedfs-*-\($0).sock" }.joined()
+        let script =
+            "\"$@\" >\"$0/log\" 2>&1 </dev/null & cat >/dev/null; rm -rf \"$0\"\(sockets); kill -9 0"
         let own = [
             "PATH": "\(Self.programs):/usr/bin:/bin", "HOME": folder, "NO_PROXY": "127.0.0.1",
             // SeaweedFS keeps logs there.

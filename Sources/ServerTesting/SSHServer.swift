@@ -76,6 +76,7 @@ public final class SSHServer: Sendable {
         UsePAM no
         StrictModes no
         PermitRootLogin prohibit-password
+        \(Self.ownHome(folder))
         Subsystem sftp \(subsystem)
         \(settings.replacingOccurrences(of: "ROOT", with: folder + "/root"))
 
@@ -92,6 +93,12 @@ public final class SSHServer: Sendable {
         }
         throw ProviderError(.offline, detail: "sshd does not start: see \(folder)/log")
     }
+
+    /// The setting that has each session's shell read no start files of the user who runs the tests.
+    ///
+    /// They may do anything: `pyenv init` in a `.bashrc` locks out all further logins for a minute
+    /// when its session is cut.
+    private static func ownHome(_ folder: String) -> String { "SetEnv HOME=\(folder)" }
 
     /// A client that signs in with the key.
     public func client(

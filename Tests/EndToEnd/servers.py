@@ -99,6 +99,7 @@ class Server:
         except subprocess.TimeoutExpired:
             self.process.kill()
             self.process.wait()
+        self._remove_sockets()
 
     def cut(self):
         """Ends every connection at once, where the server has a process for each."""
@@ -110,6 +111,15 @@ class Server:
         for process in [self.process.pid, *below(self.process.pid)]:
             kill(process)
         self.process.wait()
+        self._remove_sockets()
+
+    def _remove_sockets(self):
+        """Removes what SeaweedFS leaves outside of its folder, by its ports and those 10,000 above."""
+        if self.kind == "seaweedfs":
+            for port in [self.port, *(ports[0] for ports in self.others)]:
+                for number in (port, port + 10_000):
+                    for socket_ in pathlib.Path("/tmp").glob(f"seaweedfs-*-{number}.sock"):
+                        socket_.unlink(missing_ok=True)
 
     def _sftp(self):
         for name in ("host", "user"):
@@ -130,6 +140,8 @@ KbdInteractiveAuthentication no
 UsePAM no
 StrictModes no
 PermitRootLogin prohibit-password
+# The user's own start files may do anything, such as lock out all logins when a session is cut.
+SetEnv HOME={self.folder}
 Subsystem sftp {self.subsystem}
 """)
         return ["/usr/sbin/sshd", "-D", "-e", "-f", str(self.folder / "config")]
@@ -313,7 +325,7 @@ KeepAliveTimeout 60
         if not self.others:
             self.others = [held_pair() for _ in range(3)]
         master, volume, filer = (ports[0] for ports in self.others)
-        return [str(program), "server", "-ip=127.0.0.1", "-ip.bind=127.0.0.1", f"-dir={self.root}",
+        return [str(program), f"-logdir={self.folder}", "server", "-ip=127.0.0.1", "-ip.bind=127.0.0.1", f"-dir={self.root}",
                 f"-master.port={master}", f"-volume.port={volume}", f"-filer.port={filer}", "-s3",
                 f"-s3.port={self.port}", f"-s3.config={self.folder}/s3.json", "-volume.max=200",
                 # Two stores would want the same ports for these.

@@ -59,6 +59,7 @@ struct DemoSFTPServer: Sendable {
                 KbdInteractiveAuthentication no
                 PermitRootLogin prohibit-password
                 DisableForwarding yes
+                SetEnv HOME=\(folder)
                 Subsystem sftp internal-sftp
                 ForceCommand internal-sftp
                 LogLevel ERROR
