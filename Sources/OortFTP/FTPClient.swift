@@ -248,9 +248,7 @@ public final class FTPClient: PlaceClient {
             if facts.kind == .listed { facts.kind = .folder }
             return Found(facts: facts, entry: entry(place.name ?? "", facts))
         }
-        guard (500..<600).contains(reply.code), reply.code != 530 else {
-            throw refusal(reply, place)
-        }
+        guard reply.refusesThePath else { throw refusal(reply, place) }
         if reply.saysMissing(of: path) { return nil }
         // ProFTPD's MLST does not say why; its MDTM does.
         let second = try await ask([command("MDTM", path)], "\(place)", on: line)[0]
@@ -430,10 +428,12 @@ public final class FTPClient: PlaceClient {
             let some = Array(rest.prefix(Self.stampsAtOnce))
             rest = rest.dropFirst(Self.stampsAtOnce)
             do throws(ProviderError) {
-                var commands: [[UInt8]] = []
-                for folder in some { commands.append(command("MLST", try await path(folder))) }
-                let replies = try await ask(commands, "\(some[0])")
-                for (folder, reply) in zip(some, replies) { stamps.append(stamp(folder, reply)) }
+                var paths: [FTPPath] = []
+                for folder in some { paths.append(try await path(folder)) }
+                let replies = try await ask(paths.map { command("MLST", $0) }, "\(some[0])")
+                for (index, folder) in some.enumerated() {
+                    stamps.append(stamp(folder, paths[index], replies[index]))
+                }
             } catch { stamps += some.map { _ in .failure(error) } }
         }
         return stamps
@@ -443,9 +443,13 @@ public final class FTPClient: PlaceClient {
 
     private func stamp(
         _ folder: RemotePath,
+        _ path: FTPPath,
         _ reply: FTPReply
     ) -> Result<FolderStamp?, ProviderError> {
-        guard let facts = FTPFacts(reply) else { return .failure(refusal(reply, folder)) }
+        guard let facts = FTPFacts(reply) else {
+            let isNoRoot = folder == .root && reply.refusesThePath
+            return .failure(isNoRoot ? noRoot(path, reply) : refusal(reply, folder))
+        }
         guard facts.kind == .folder || facts.kind == .listed else {
             return .failure(ProviderError(.notAFolder, detail: "\(folder) is no folder"))
         }

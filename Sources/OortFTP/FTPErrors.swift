@@ -80,6 +80,9 @@ extension FTPReply {
         }
     }
 
+    /// Whether a refusal is about what was named, and neither about the moment nor about the login.
+    var refusesThePath: Bool { (500..<600).contains(code) && code != 530 }
+
     /// Whether the server positively says that there is nothing: 550 alone does not, but the system's own
     /// words at the end do, which are not translated.
     func saysMissing(of path: FTPPath) -> Bool {
