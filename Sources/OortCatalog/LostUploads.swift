@@ -32,6 +32,28 @@ extension Intent {
 }
 
 extension Catalog {
+    /// Stores, with an operation under way, the hash of the bytes that are about to be sent, where it was
+    /// not known when the operation was begun: the content is another item's, at a service without hashes.
+    ///
+    /// Without it, bytes that arrived while their answer was lost could not be recognised.
+    ///
+    /// - Returns: the intent as it is stored now.
+    public func noteHash(
+        _ hash: ContentHash,
+        sentBy intent: Intent,
+        of inode: Inode
+    ) async throws(CatalogError) -> Intent {
+        var sent = intent
+        sent.hash = hash.description
+        return try await mutateAsync { [sent] transaction in
+            try transaction.database.run(
+                "UPDATE motion SET intent = ? WHERE inode = ? AND intent IS NOT NULL",
+                [try sent.json(), inode.column]
+            )
+            return sent
+        }
+    }
+
     /// The files that the service reported since an upload was begun and that may be what it created.
     ///
     /// They have its content, or its size where the service reports no hash; were not changed or created

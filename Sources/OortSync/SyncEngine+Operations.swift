@@ -124,12 +124,29 @@ extension SyncEngine {
         }
         guard let start else { return .stale }
         do throws(ProviderError) {
-            let request = try await request(operation, index, start)
-            guard request.sendsOtherThanStored else { return .ready(request) }
+            var request = try await request(operation, index, start)
+            do throws(ProviderError) {
+                if !request.sendsOtherThanStored {
+                    request.start.intent = try await hashed(request)
+                    return .ready(request)
+                }
+                try await clear(request.inode)
+            } catch {
+                if let frozen = request.frozen { store.release(frozen) }
+                throw error
+            }
             if let frozen = request.frozen { store.release(frozen) }
-            try await clear(request.inode)
             return .stale
         } catch { return .failed(start, error) }
+    }
+
+    /// The intent of a request, with the hash of the bytes that it sends.
+    private func hashed(_ request: OperationRequest) async throws(ProviderError) -> Intent {
+        let intent = request.start.intent
+        guard case .upload(let upload) = request.call, intent.hash == nil else { return intent }
+        return try await storedAsync { () throws(CatalogError) in
+            try await self.catalog.noteHash(upload.hash, sentBy: intent, of: request.inode)
+        }
     }
 
     private func reservedID(

@@ -76,6 +76,32 @@ struct HashlessTests {
         }
     }
 
+    @Test(
+        "bytes of another file, of which no hash is known, are ours where their answer was lost",
+        arguments: [false, true],
+        [1, 2]
+    )
+    func lostForeignBytes(isBackup: Bool, lostAnswers: Int) async throws {
+        try await run { world in
+            world.cloud.put("f", "old")
+            try await settle(world)
+            world.cloud.loseAnswers(of: "upload", count: lostAnswers)
+            if isBackup {
+                try world.rename("f", to: "g")
+                try world.write("f", "new")
+            } else {
+                try world.copy("f", to: "g")
+            }
+            try await settle(world)
+            // The same once more, of a copy that the service has by now.
+            world.cloud.loseAnswers(of: "upload", count: lostAnswers)
+            try world.rename("g", to: "h")
+            try world.write("g", "newer")
+            let first = isBackup ? "new" : "old"
+            try await expect(["f": first, "g": "newer", "h": "old"], world)
+        }
+    }
+
     @Test("a new revision whose answer was lost is ours, and is sent once", arguments: ["", "new"])
     func lostReplacement(text: String) async throws {
         try await run { world in

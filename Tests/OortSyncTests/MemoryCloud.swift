@@ -686,12 +686,18 @@ final class MemoryCloud: Sendable {
             state.calls[name, default: 0] += 1
             if let refusal = state.refusals[name]?.popLast() { return .failure(refusal) }
             let fault = state.fault()
-            if fault == .before { return .failure(error(.offline)) }
+            if fault == .before {
+                state.listener?("\(name) fails")
+                return .failure(error(.offline))
+            }
             let result: Result<T, ProviderError>
             do throws(ProviderError) { result = .success(try body(&state)) } catch {
                 return .failure(error)
             }
-            if fault == .after { return .failure(error(.outcomeUnknown(retryAfter: nil))) }
+            if fault == .after {
+                state.listener?("\(name) gets no answer")
+                return .failure(error(.outcomeUnknown(retryAfter: nil)))
+            }
             if let lost = state.lostAnswers[name], lost > 0 {
                 state.lostAnswers[name] = lost - 1
                 return .failure(
