@@ -8,7 +8,7 @@ import OortPlanner
 extension SyncEngine {
     /// Plans and sends for as long as the engine lives.
     func pushLoop() async {
-        await withTaskGroup { group in
+        await withDiscardingTaskGroup { group in
             waker.yield()
             for await _ in wakeups {
                 if Task.isCancelled { break }
