@@ -110,6 +110,64 @@ def test_a_conflict_ends_by_what_a_person_does(machine, clouds, cloud, drive, co
     assert machine.status_code() == 0
 
 
+def losing(conflict, keep):
+    """The file that a choice gives up."""
+    path, copy = conflict
+    return {"mine": path, "theirs": copy}[keep]
+
+
+@pytest.mark.parametrize("cloud", ["dropbox"])
+@pytest.mark.parametrize("keep", ["mine", "theirs"])
+def test_what_is_given_up_is_sent_first(machine, clouds, cloud, drive, conflict, keep):
+    lost = losing(conflict, keep)
+    lost.write_text("an hour of further work\n")
+    machine.oort("resolve", conflict[0], "--keep", keep)
+    assert listed(machine) == []
+    machine.sync()
+    assert set(clouds.tree(cloud)) == {"/both.txt"}
+    place = machine.folder / "back"
+    if keep == "theirs":
+        machine.oort("restore", lost, "--to", lost.with_name("back"))
+        eventually(lambda: (drive / "back").exists(), "it is back")
+        place = drive / "back"
+    else:
+        versions = json.loads(machine.oort("versions", lost, "--json"))["versions"]
+        version, = (v for v in versions if v["size"] == len("an hour of further work\n"))
+        machine.oort("restore", lost, "--version", version["id"], "--to", place)
+    assert read(place) == "an hour of further work\n"
+
+
+@pytest.mark.parametrize("cloud", ["dropbox", "drive"])
+@pytest.mark.parametrize("keep", ["mine", "theirs"])
+@pytest.mark.parametrize("why", ["paused", "offline", "open"])
+def test_what_cannot_be_sent_is_not_given_up(machine, clouds, cloud, drive, conflict, keep, why):
+    lost = losing(conflict, keep)
+    before = {path: read(path) for path in conflict}
+    if why == "paused":
+        machine.oort("pause")
+    elif why == "offline":
+        clouds.gates[cloud].shut()
+    with open(lost, "a") as file:
+        file.write("further work")
+        file.flush()
+        if why != "open":
+            file.close()
+        said = machine.oort("resolve", conflict[1], "--keep", keep, status=1)
+    assert f"{lost.name} has changes that the cloud does not have" in said.replace("'", ""), said
+    assert "both files are as they were" in said
+    assert read(lost) == before[lost] + "further work"
+    assert len(listed(machine)) == 1
+    machine.oort("resume")
+    if why == "offline":
+        clouds.gates[cloud].open()
+    machine.sync()
+    machine.oort("resolve", conflict[1], "--keep", keep)
+    machine.sync()
+    assert os.listdir(drive) == ["both.txt"]
+    kept = conflict[1] if keep == "mine" else conflict[0]
+    assert read(drive / "both.txt") == before[kept]
+
+
 @pytest.mark.parametrize("cloud", ["drive"])
 def test_an_edit_of_either_file_ends_nothing(machine, clouds, cloud, drive, conflict):
     for path in conflict:

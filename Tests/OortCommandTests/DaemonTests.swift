@@ -92,6 +92,7 @@ private final class QuietMount: MountedClouds {
     func pause(_ wish: PauseRequest) async throws(Failure) -> PaceReport { .init(paused: []) }
     func resume(_ wish: ResumeRequest) async throws(Failure) -> PaceReport { .init(paused: []) }
     func limit(_ wish: LimitRequest) async throws(Failure) -> PaceReport { .init(paused: []) }
+    func prepareChoice(_ choice: ConflictChoice) async throws(Failure) {}
     func endConflict(_ id: UInt64) async throws(Failure) {}
     func pin(_ wish: PinRequest) async throws(Failure) -> PinReport {
         throw Failure("\(wish.path) is not there.")

@@ -4,7 +4,7 @@ import Foundation
 /// `oort resolve`.
 struct ResolveCommand: AsyncParsableCommand {
     /// What stays.
-    enum Choice: String, CaseIterable, ExpressibleByArgument {
+    enum Choice: String, CaseIterable, Codable, ExpressibleByArgument {
         /// What was written on this machine.
         case mine
         /// Another person's version.
@@ -18,7 +18,9 @@ struct ResolveCommand: AsyncParsableCommand {
         abstract: "End a conflict: keep your version, the cloud's, or both.",
         discussion: """
             mine: your version takes the file's place, which keeps its history and links; theirs: \
-            your copy goes to the service's trash; both: both files stay, and the conflict is over.
+            your copy goes to the service's trash; both: both files stay, and the conflict is over. \
+            What is given up is sent first, so that the service's trash or versions have all of it; \
+            where that cannot be, nothing is done.
             """
     )
 
@@ -46,26 +48,14 @@ struct ResolveCommand: AsyncParsableCommand {
                 advice: "Name the one that is meant:\n" + copies.joined(separator: "\n")
             )
         }
-        switch keep {
-        case .mine:
-            try keep.apply(to: conflict)
-            try await client.endConflict(conflict.id)
-            Console.write("\(conflict.theirs.path) is your version now.")
-        case .theirs:
-            try keep.apply(to: conflict)
-            try await client.endConflict(conflict.id)
-            Console.write("\(conflict.theirs.path) stays; your copy is deleted.")
-        case .both:
-            try await client.endConflict(conflict.id)
-            Console.write("Both stay: \(conflict.theirs.path) and \(conflict.mine.path)")
-        }
+        Console.write(try await client.resolve(conflict, keeping: keep))
     }
 }
 
 extension ResolveCommand.Choice {
     /// Does to the two files what is to be done; the conflict is to be ended then.
     ///
-    /// It blocks. By the mount itself, as any program: so all that holds for files holds for this.
+    /// It blocks.
     ///
     /// - Throws: `Failure`; nothing was changed then.
     func apply(to conflict: ConflictReport) throws(Failure) {

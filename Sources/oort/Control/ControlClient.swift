@@ -44,6 +44,27 @@ struct ControlClient: Sendable {
         try await ask("GET", "/conflicts", Nothing(), answer: [ConflictReport].self)
     }
 
+    /// Carries out a person's choice between two versions, and ends their conflict.
+    ///
+    /// By the mount itself, as any program does: so all that holds for files holds for this.
+    ///
+    /// - Returns: what was done, in a sentence.
+    /// - Throws: `Failure`; both files are as they were then.
+    func resolve(
+        _ conflict: ConflictReport,
+        keeping keep: ResolveCommand.Choice
+    ) async throws(Failure) -> String {
+        let choice = ConflictChoice(id: conflict.id, keep: keep)
+        _ = try await ask("POST", "/conflicts/choice", choice, answer: ConflictChoice.self)
+        try await BlockingWork.run { () throws(Failure) in try keep.apply(to: conflict) }
+        try await endConflict(conflict.id)
+        switch keep {
+        case .mine: return "\(conflict.theirs.path) is your version now."
+        case .theirs: return "\(conflict.theirs.path) stays; your copy is deleted."
+        case .both: return "Both stay: \(conflict.theirs.path) and \(conflict.mine.path)"
+        }
+    }
+
     /// Ends a conflict whose files both stay.
     func endConflict(_ id: UInt64) async throws(Failure) {
         _ = try await ask(

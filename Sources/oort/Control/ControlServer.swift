@@ -35,6 +35,8 @@ protocol MountControl: TakingBackControl {
     func paths(of inodes: [UInt64]) throws(Failure) -> [String: String]
     /// The conflicts that are not ended.
     func conflicts() async throws(Failure) -> [ConflictReport]
+    /// Has the service get all of the file that a choice gives up, or refuses the choice.
+    func prepareChoice(_ choice: ConflictChoice) async throws(Failure)
     /// Ends a conflict whose files both stay.
     func endConflict(_ id: UInt64) async throws(Failure)
     /// Keeps something on this machine.
@@ -295,6 +297,10 @@ struct ControlServer: Service {
             try wish.check()
             return try .json(try await control.free(wish))
         case ("GET", "/conflicts"): return try .json(try await control.conflicts())
+        case ("POST", "/conflicts/choice"):
+            let wish = try ControlCoding.decodeRequest(ConflictChoice.self, from: message.body)
+            try await control.prepareChoice(wish)
+            return try .json(wish)
         case ("POST", "/conflicts/end"):
             let wish = try ControlCoding.decodeRequest(EndConflictRequest.self, from: message.body)
             try await control.endConflict(wish.id)

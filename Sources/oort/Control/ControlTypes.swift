@@ -355,6 +355,16 @@ struct EndConflictRequest: ControlRequest, Hashable {
     var id: UInt64
 }
 
+/// What the client asks before it gives up one of two versions.
+struct ConflictChoice: ControlRequest, Hashable {
+    static let fields: Set = ["id", "keep"]
+
+    /// The conflict's number.
+    var id: UInt64
+    /// What stays.
+    var keep: ResolveCommand.Choice
+}
+
 /// What the client asks when nothing is to be sent for a time.
 struct PauseRequest: ControlRequest, Hashable {
     static let fields: Set = ["account", "seconds"]

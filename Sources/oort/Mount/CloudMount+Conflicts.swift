@@ -1,7 +1,9 @@
 import Foundation
 import Logging
 import OortCatalog
+import OortContentStore
 import OortModel
+import OortSync
 import Synchronization
 
 extension CloudMount {
@@ -33,6 +35,30 @@ extension CloudMount {
             throw CatalogTrouble.failure(error, path: options.folders.catalogFile)
         }
     }
+
+    /// Sees to it that the service has all of the file that a choice gives up: it can be had back then,
+    /// from the service's trash or versions.
+    ///
+    /// - Throws: `Failure` when the service does not have it, or a program has it open for writing.
+    func prepareChoice(_ choice: ConflictChoice) async throws(Failure) {
+        guard let conflict = try await conflicts().first(where: { $0.id == choice.id }) else {
+            throw Failure("This conflict is over already.")
+        }
+        let lost: ConflictReport.Version
+        switch choice.keep {
+        case .mine: lost = conflict.theirs
+        case .theirs: lost = conflict.mine
+        case .both: return
+        }
+        let (place, node) = try existing(lost.path)
+        if !store.writers.isOpen(node.inode), await !place.account.engine.isPaused {
+            _ = await place.account.engine.sync(node.inode, timeout: Self.longestSending)
+        }
+        try await refusePending(try existing(lost.path).node, place, "both files are as they were")
+    }
+
+    /// How long a file that is given up may take to reach the service.
+    private static var longestSending: Duration { .seconds(20) }
 
     /// Ends for good what a person has ended by a rename or a deletion, so that a new file of the old
     /// name does not bring it back.

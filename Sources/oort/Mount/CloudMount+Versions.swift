@@ -37,7 +37,7 @@ extension CloudMount {
     func restoreVersion(_ request: VersionsRequest) async throws(Failure) -> RestoredVersion {
         let (place, node, reference, history) = try await file(request.path)
         try refuseReadOnly(place.account)
-        try await refusePending(node, place)
+        try await refusePending(node, place, "nothing was restored")
         let version = try await wanted(request, history, reference, place)
         guard !version.isCurrent else {
             throw Failure(
@@ -68,7 +68,7 @@ extension CloudMount {
 
     func checkUnchanged(_ request: VersionsRequest) async throws(Failure) {
         let (place, node) = try existing(request.path)
-        try await refusePending(node, place)
+        try await refusePending(node, place, "nothing was restored")
     }
 
     /// Has the mount show what a file is now; where that fails, it shows with the feed.
@@ -147,8 +147,15 @@ extension CloudMount {
         return version
     }
 
+    /// Refuses a wish about a file of which this machine has more than the service; `outcome` is what the
+    /// person hears that became of the wish.
+    ///
     /// - Throws: `Failure` when the file has changes that the service does not have.
-    private func refusePending(_ node: Node, _ place: MountedPath) async throws(Failure) {
+    func refusePending(
+        _ node: Node,
+        _ place: MountedPath,
+        _ outcome: String
+    ) async throws(Failure) {
         let isPending: Bool
         do throws(CatalogError) {
             isPending = try await !catalog.pending(place.account.id, below: node.inode).isEmpty
@@ -158,7 +165,7 @@ extension CloudMount {
         guard !isPending, node.staged == nil, !store.writers.isOpen(node.inode) else {
             throw Failure(
                 "\(place.shown) has changes that the cloud does not have yet, or a program has it open "
-                    + "for writing: nothing was restored.",
+                    + "for writing: \(outcome).",
                 advice: "Close it and send it: oort sync \(Shell.quoted(place.path))"
             )
         }

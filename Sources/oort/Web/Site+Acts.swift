@@ -118,12 +118,6 @@ extension Site {
         guard let conflict = try await client.conflicts().first(where: { $0.id == id }) else {
             throw Failure("This conflict is over already.")
         }
-        try await BlockingWork.run { () throws(Failure) in try keep.apply(to: conflict) }
-        try await client.endConflict(conflict.id)
-        switch keep {
-        case .mine: admission.tell("\(conflict.theirs.path) is your version now.")
-        case .theirs: admission.tell("\(conflict.theirs.path) stays; your copy is deleted.")
-        case .both: admission.tell("Both stay: \(conflict.theirs.path) and \(conflict.mine.path)")
-        }
+        admission.tell(try await client.resolve(conflict, keeping: keep))
     }
 }
