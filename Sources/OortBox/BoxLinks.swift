@@ -95,5 +95,11 @@ extension SharedLink {
         self.init(id: id.itemID.rawValue, url: link.url, item: id.itemID)
         expires = link.unshared_at.flatMap { Timestamp(rfc3339: $0) }
         hasPassword = link.is_password_enabled ?? false
+        access =
+            switch link.effective_permission {
+            case "can_download", "can_preview", nil: .read
+            case "can_edit": .edit
+            default: .other
+            }
     }
 }

@@ -227,6 +227,8 @@ enum BoxWire {
         var access: String?
         var unshared_at: String?
         var is_password_enabled: Bool?
+        /// `can_edit`, `can_download`, `can_preview` or `no_access`.
+        var effective_permission: String?
     }
 
     struct Sharing: Encodable, Sendable {

@@ -115,6 +115,29 @@ extension Catalog {
         }
     }
 
+    /// Removes those of some cached contents that may be evicted at this very moment: since they were looked
+    /// for, somebody may have pinned or read them, or written to their file.
+    ///
+    /// With `moment`, milliseconds since 1970, only those not used since.
+    ///
+    /// - Returns: those that went, each with the bytes that were counted for it.
+    public func evictContents(
+        _ ids: [ContentID],
+        unusedSince moment: Int64? = nil
+    ) async throws(CatalogError) -> [ContentID: Int64] {
+        let now = Timestamp.now.inMilliseconds
+        return try await mutateAsync { transaction in
+            let keptContents = try Self.keptTest(transaction.database)
+            return try transaction.removeContents(
+                ids,
+                where: """
+                    is_staged = 0 AND used_ms < ? AND NOT \(Self.isNeeded) AND NOT \(keptContents)
+                    """,
+                [moment ?? .max] + (keptContents == "0" ? [] : [now])
+            )
+        }
+    }
+
     /// Notes when contents were used, milliseconds since 1970.
     public func markUsed(_ moments: [ContentID: Int64]) async throws(CatalogError) {
         try await mutateAsync { transaction in

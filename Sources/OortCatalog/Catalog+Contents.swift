@@ -389,22 +389,18 @@ extension Catalog {
     /// Removes contents from the catalog: only those that are staged, or only those that are cached; all
     /// where `areStaged` is nil.
     ///
-    /// - Returns: which were there.
+    /// - Returns: which were there, each with the bytes that were counted for it.
     @discardableResult
     public func removeContents(
         _ ids: [ContentID],
         areStaged: Bool? = nil
-    ) async throws(CatalogError) -> Set<ContentID> {
+    ) async throws(CatalogError) -> [ContentID: Int64] {
         try await mutateAsync { transaction in
-            var removed: Set<ContentID> = []
-            for id in ids {
-                try transaction.database.run(
-                    "DELETE FROM content WHERE id = ? AND is_staged IS coalesce(?, is_staged)",
-                    [id.rawValue, areStaged]
-                )
-                if transaction.database.changesCount > 0 { removed.insert(id) }
-            }
-            return removed
+            try transaction.removeContents(
+                ids,
+                where: "is_staged IS coalesce(?, is_staged)",
+                [areStaged]
+            )
         }
     }
 
@@ -442,6 +438,28 @@ extension Catalog {
 }
 
 extension CatalogTransaction {
+    /// Removes those of some contents that meet a condition.
+    ///
+    /// - Returns: the bytes that were counted for each.
+    func removeContents(
+        _ ids: [ContentID],
+        where condition: String,
+        _ arguments: StatementArguments
+    ) throws -> [ContentID: Int64] {
+        let list = "[" + ids.map { "\($0.rawValue)" }.joined(separator: ",") + "]"
+        let found = try database.all(
+            """
+            SELECT id, bytes_on_disk FROM content
+            WHERE id IN (SELECT value FROM json_each(?)) AND \(condition)
+            """,
+            [list] + arguments
+        ) { (ContentID($0[0] as Int64), $0[1] as Int64) }
+        for (id, _) in found {
+            try database.run("DELETE FROM content WHERE id = ?", [id.rawValue])
+        }
+        return Dictionary(found) { first, _ in first }
+    }
+
     /// What is about to be staged, with the present keys of what it is made of: they may have changed since
     /// the caller read them.
     func named(_ content: NewStagedContent) throws -> NewStagedContent {

@@ -131,12 +131,11 @@ extension ContentStore {
         guard let row = try cachedRow(of: key) else { return }
         do throws(CatalogError) {
             // If it was evicted just now, the eviction counts it.
-            guard try await !catalog.removeContents([row.id], areStaged: false).isEmpty else {
-                return
-            }
+            let removed = try await catalog.removeContents([row.id], areStaged: false)
+            guard let bytes = removed[row.id] else { return }
+            remove([paths.cached(row.id)])
+            if isCounted { room.addCached(-bytes) }
         } catch { throw .catalog(detail: "\(error)") }
-        remove([paths.cached(row.id)])
-        if isCounted { room.addCached(-row.bytesOnDisk) }
     }
 
     func endExports() async {

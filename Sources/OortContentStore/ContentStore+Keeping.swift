@@ -79,11 +79,13 @@ extension ContentStore {
             while !left.isEmpty {
                 let some = Array(left.prefix(256))
                 left = left.dropFirst(256)
-                let removed = try await remove(cached: some)
+                // What was read since the list was made counts as used.
+                await storeUses()
+                let removed = try await remove(cached: some, unusedSince: moment)
                 result.freed.count += removed.count
                 result.freed.bytes += removed.bytes
                 result.inUse.count += some.count - removed.count
-                result.inUse.bytes += some.reduce(0) { $0 + $1.bytesOnDisk } - removed.bytes
+                result.inUse.bytes += max(some.reduce(0) { $0 + $1.bytesOnDisk } - removed.bytes, 0)
             }
             return result
         } catch { throw ContentError(error) }

@@ -569,11 +569,12 @@ public final class ContentStore: Sendable {
         logger.error("no room was made in the cache", metadata: ["cause": "\(cause)"])
     }
 
-    /// Removes cached contents that are not in use.
+    /// Removes cached contents that may go and are not in use; with `moment`, only those not used since.
     ///
     /// - Returns: how many were removed, and the bytes that they took.
     func remove(
-        cached rows: [ContentRow]
+        cached rows: [ContentRow],
+        unusedSince moment: Int64? = nil
     ) async throws(CatalogError) -> (count: Int, bytes: Int64) {
         // By number, too: a content may have another key since the rows were read. One that is just being
         // made has no number yet.
@@ -581,18 +582,18 @@ public final class ContentStore: Sendable {
         let unused = rows.filter { used[$0.id] == nil && !isFiled($0) }
         guard !unused.isEmpty else { return (0, 0) }
         // A content that an upload replaced meanwhile is counted there.
-        let removed = try await catalog.removeContents(unused.map(\.id), areStaged: false)
+        let removed = try await catalog.evictContents(unused.map(\.id), unusedSince: moment)
         let usedNow = contentsInUse
         var bytes: Int64 = 0
-        for row in unused where removed.contains(row.id) {
-            bytes += row.bytesOnDisk
+        for (id, size) in removed {
+            bytes += size
             // It was opened meanwhile: readers that wait for bytes look again, and have them fetched.
-            if let content = usedNow[row.id] {
+            if let content = usedNow[id] {
                 content.discard()
                 continue
             }
-            remove([paths.cached(row.id)])
-            room.addCached(-row.bytesOnDisk)
+            remove([paths.cached(id)])
+            room.addCached(-size)
         }
         return (removed.count, bytes)
     }

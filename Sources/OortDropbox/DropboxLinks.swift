@@ -81,7 +81,12 @@ extension SharedLink {
             }
         )
         let permissions = link.link_permissions
-        mayEdit = permissions?.link_access_level?.tag == "editor"
+        access =
+            switch permissions?.link_access_level?.tag {
+            case "viewer", nil: .read
+            case "editor": .edit
+            default: .other
+            }
         expires = link.expires.flatMap { Timestamp(rfc3339: $0) }
         hasPassword =
             permissions?.require_password == true

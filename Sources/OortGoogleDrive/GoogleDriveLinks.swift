@@ -132,8 +132,13 @@ struct GoogleDriveLinks: LinkSharing {
             throw ProviderError(.malformedAnswer, detail: "an item without an address")
         }
         var link = SharedLink(id: linked.id, url: url, item: ItemID(linked.id))
-        link.mayEdit = role == "writer"
-        link.mayComment = role == "commenter"
+        link.access =
+            switch role {
+            case "reader": .read
+            case "commenter": .comment
+            case "writer": .edit
+            default: .other
+            }
         return link
     }
 }

@@ -71,6 +71,9 @@ public struct LinkWish: Hashable, Sendable {
     /// What people have to know beside the link; a secret.
     public var password: String?
 
+    /// What people are to be able to do.
+    public var access: LinkAccess { mayEdit ? .edit : .read }
+
     /// A wish with all of its parts.
     public init(
         item: ItemReference,
@@ -87,6 +90,18 @@ public struct LinkWish: Hashable, Sendable {
     }
 }
 
+/// What whoever has a link may do.
+public enum LinkAccess: Hashable, Sendable {
+    /// To see and fetch.
+    case read
+    /// To see, fetch and comment.
+    case comment
+    /// To see, fetch and change.
+    case edit
+    /// Anything else, such as only to upload: more than reading in one way, less in another.
+    case other
+}
+
 /// A link as it is at the service; its address is for the person only, never for a log.
 public struct SharedLink: Hashable, Sendable {
     /// What the provider withdraws it by.
@@ -97,10 +112,8 @@ public struct SharedLink: Hashable, Sendable {
     public var item: ItemID?
     /// The item's path in the service's names, where the service says it.
     public var path: RemotePath?
-    /// Whether people may write.
-    public var mayEdit: Bool
-    /// Whether people who may not write may comment.
-    public var mayComment = false
+    /// What people may do; `.other` where the service says what this program does not know.
+    public var access = LinkAccess.read
     /// When it ends; nil for never.
     public var expires: Timestamp?
     /// Whether a password is asked for.
@@ -112,13 +125,15 @@ public struct SharedLink: Hashable, Sendable {
         self.url = url
         self.item = item
         self.path = path
-        mayEdit = false
         hasPassword = false
     }
 
+    /// Whether people may write.
+    public var mayEdit: Bool { access == .edit }
+
     /// Whether the link is as wished; the passwords of two links cannot be compared.
     public func fulfils(_ wish: LinkWish) -> Bool {
-        mayEdit == wish.mayEdit && !hasPassword && wish.password == nil
+        access == wish.access && !hasPassword && wish.password == nil
             && expires?.seconds == wish.expires?.seconds
     }
 
@@ -127,7 +142,7 @@ public struct SharedLink: Hashable, Sendable {
     ///
     /// `precision` is how much later than wished it may end.
     public func keeps(_ wish: LinkWish, precision: Duration) -> Bool {
-        guard mayEdit == wish.mayEdit, hasPassword || wish.password == nil else { return false }
+        guard access == wish.access, hasPassword || wish.password == nil else { return false }
         guard let end = wish.expires else { return true }
         guard let expires else { return false }
         return expires.seconds <= end.seconds.addingSaturating(precision.components.seconds)

@@ -136,7 +136,13 @@ struct OneDriveLinks: LinkSharing {
             throw ProviderError(.malformedAnswer, detail: "a link without an address")
         }
         var link = SharedLink(id: permission.id, url: url, item: item.id)
-        link.mayEdit = permission.link?.type == "edit"
+        link.access =
+            switch permission.link?.type {
+            case "view": .read
+            case "review": .comment
+            case "edit": .edit
+            default: .other
+            }
         link.hasPassword = permission.hasPassword == true
         link.expires = permission.expirationDateTime.flatMap { Timestamp(rfc3339: $0) }
         return link

@@ -163,11 +163,17 @@ struct InfiniteScaleLinks: LinkSharing {
         of item: String,
         at path: RemotePath
     ) -> SharedLink? {
+        // An internal link opens nothing for those who have no right of their own.
         guard let id = permission.id, let link = permission.link, let url = link.webUrl,
-            !url.isEmpty
+            !url.isEmpty, link.type != "internal"
         else { return nil }
         var shared = SharedLink(id: "\(item) \(id)", url: url, path: path)
-        shared.mayEdit = link.type == "edit"
+        shared.access =
+            switch link.type {
+            case "view": .read
+            case "edit": .edit
+            default: .other
+            }
         shared.hasPassword = permission.hasPassword ?? false
         shared.expires = permission.expirationDateTime.flatMap { Timestamp(rfc3339: $0) }
         return shared

@@ -14,7 +14,7 @@ struct NextcloudLinks: LinkSharing {
     /// The server's number for a link among the kinds of shares.
     private static let link = 3
     /// Reading; with the others a file is changed, and with all a folder.
-    private static let (read, update, create, delete) = (1, 2, 4, 8)
+    private static let (read, update, create, delete, shareOn) = (1, 2, 4, 8, 16)
 
     private struct Envelope<Value: Decodable>: Decodable {
         struct Inner: Decodable { var data: Value }
@@ -42,6 +42,8 @@ struct NextcloudLinks: LinkSharing {
         var url: String?
         var path: String?
         var permissions: Int?
+        /// `file` or `folder`.
+        var item_type: String?
         var expiration: String?
         var password: String?
     }
@@ -111,9 +113,7 @@ struct NextcloudLinks: LinkSharing {
     }
 
     func share(_ wish: LinkWish) async throws(ProviderError) -> SharedLink {
-        let write =
-            wish.isFolder
-            ? Self.read | Self.update | Self.create | Self.delete : Self.read | Self.update
+        let write = Self.editing(isFolder: wish.isFolder)
         var form = [
             ("path", place(wish.item.path)), ("shareType", String(Self.link)),
             ("permissions", String(wish.mayEdit ? write : Self.read)),
@@ -153,10 +153,24 @@ struct NextcloudLinks: LinkSharing {
         if parts.count > own.count, zip(parts, own).allSatisfy({ $0.isSameText(as: $1) }) {
             link.path = RemotePath(Array(parts[own.count...]))
         }
-        link.mayEdit = (share.permissions ?? Self.read) & Self.update != 0
+        link.access = Self.access(share.permissions, isFolder: share.item_type == "folder")
         link.hasPassword = share.password.map { !$0.isEmpty } ?? false
         link.expires = share.expiration.flatMap { Self.end(ofDay: $0) }
         return link
+    }
+
+    /// What the rights of a link allow; the right to share on is no right of whoever has a link.
+    static func access(_ permissions: Int?, isFolder: Bool) -> LinkAccess {
+        guard let permissions else { return .other }
+        let rights = permissions & ~Self.shareOn
+        if rights == Self.read { return .read }
+        let edit = Self.editing(isFolder: isFolder)
+        // Of a file the rights to create and to delete in it say nothing.
+        return isFolder && rights == edit || !isFolder && rights & edit == edit ? .edit : .other
+    }
+
+    private static func editing(isFolder: Bool) -> Int {
+        isFolder ? read | update | create | delete : read | update
     }
 
     // MARK: Days

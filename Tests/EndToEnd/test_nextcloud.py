@@ -1,9 +1,12 @@
 """A Nextcloud, simulated: what it keeps of what was deleted and overwritten, and its links."""
 
+import base64
 import datetime
 import json
 import os
 import time
+import urllib.parse
+import urllib.request
 
 import pytest
 
@@ -110,6 +113,33 @@ def test_versions(machine, server, drive, folder):
     machine.sync()
     assert list(server.tree()) == ["/report.txt"] and machine.status_code() == 0
     assert "only files" in machine.oort("versions", drive, status=1)
+
+
+def test_a_link_with_other_rights_is_no_link_to_read(machine, server, drive):
+    (drive / "box").mkdir()
+    (drive / "box" / "note.txt").write_text("for some")
+    machine.sync()
+    secret = base64.b64encode(f"ada@example.com:{server.password()}".encode()).decode()
+    others = {}
+    # Only to upload; to read and to upload; to read and change, but not to delete.
+    for rights in ("4", "5", "7"):
+        request = urllib.request.Request(
+            f"{server.base}/cloud.example.org/ocs/v2.php/apps/files_sharing/api/v1/shares?format=json",
+            data=urllib.parse.urlencode(
+                {"path": "/box", "shareType": "3", "permissions": rights}).encode(),
+            headers={"OCS-APIRequest": "true", "Authorization": f"Basic {secret}"})
+        with urllib.request.urlopen(request, timeout=60) as answer:
+            others[rights] = json.load(answer)["ocs"]["data"]["url"]
+    for flags, may_edit in (([], False), (["--edit"], True)):
+        made = ask(machine, "share", drive / "box", *flags)
+        assert not made["existed"] and made["may_edit"] == may_edit
+        assert made["url"] not in others.values()
+    listed = {link["url"]: link for link in ask(machine, "share", "--list", drive / "box")["links"]}
+    assert len(listed) == 5
+    for url in others.values():
+        assert listed[url]["has_other_rights"] and not listed[url]["may_edit"]
+    said = machine.oort("share", "--list", drive / "box")
+    assert said.count("was set at the service") == 3 and said.count("may read it") == 1
 
 
 def test_links(machine, server, drive, folder):

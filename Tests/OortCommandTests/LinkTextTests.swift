@@ -31,5 +31,7 @@ struct LinkTextTests {
         #expect(LinkText.words(link) == "Whoever has the link may read it and comment on it.")
         link.mayEdit = true
         #expect(LinkText.words(link) == "Whoever has the link may read and change it.")
+        (link.mayEdit, link.mayComment, link.hasOtherRights) = (false, nil, true)
+        #expect(!LinkText.words(link).contains("may read"))
     }
 }

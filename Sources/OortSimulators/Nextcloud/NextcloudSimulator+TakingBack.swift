@@ -279,7 +279,9 @@ extension NextcloudSimulator {
 
     private func json(_ share: NextcloudShare, _ request: SimulatorRequest) -> JSON {
         let path = account.withTree { $0.path(of: share.item) } ?? []
+        let isFolder = account.withTree { $0.item(share.item)?.isFolder == true }
         return [
+            "item_type": .string(isFolder ? "folder" : "file"),
             "id": .string(String(share.id)), "share_type": .integer(3),
             "path": .string("/" + path.joined(separator: "/")),
             // A link may always be shared on.

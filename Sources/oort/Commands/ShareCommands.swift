@@ -175,11 +175,12 @@ enum LinkText {
 
     /// What a link allows, and for how long.
     static func words(_ link: LinkReport) -> String {
-        "Whoever has the link may "
-            + (link.mayEdit
-                ? "read and change it"
-                : link.mayComment == true ? "read it and comment on it" : "read it")
-            + (link.hasPassword ? ", with the password" : "")
+        var rights = link.mayEdit ? "read and change it" : "read it"
+        if link.mayComment == true, !link.mayEdit { rights = "read it and comment on it" }
+        if link.hasOtherRights == true {
+            rights = "do what was set at the service (such as to upload, or to see only)"
+        }
+        return "Whoever has the link may " + rights + (link.hasPassword ? ", with the password" : "")
             + (link.expires.map { ", until \(StatusText.moment($0))" } ?? "")
             + (link.existed == true ? "; it was there before." : ".")
     }

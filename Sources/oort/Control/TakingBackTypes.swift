@@ -161,6 +161,9 @@ struct LinkReport: Codable, Hashable, Sendable {
     var mayEdit: Bool
     /// Whether people who may not write may comment; nil where they may not.
     var mayComment: Bool?
+    /// Whether people may do something else than to read, comment or write, such as only to upload; nil
+    /// where they may not.
+    var hasOtherRights: Bool?
     /// When it ends; nil for never.
     var expires: Date?
     /// Whether a password is asked for.

@@ -391,8 +391,14 @@ extension CloudMount {
     // MARK: In words
 
     private static func words(_ link: SharedLink) -> String {
-        (link.mayEdit ? "to edit" : link.mayComment ? "to read and comment" : "to read")
-            + (link.hasPassword ? ", with a password" : "")
+        let rights =
+            switch link.access {
+            case .read: "to read"
+            case .comment: "to read and comment"
+            case .edit: "to edit"
+            case .other: "with other rights than to read or to edit"
+            }
+        return rights + (link.hasPassword ? ", with a password" : "")
             + (link.expires.map { ", until \(StatusText.moment($0.date))" } ?? "")
     }
 
@@ -407,7 +413,8 @@ extension CloudMount {
             path: path,
             url: link.url,
             mayEdit: link.mayEdit,
-            mayComment: link.mayComment ? true : nil,
+            mayComment: link.access == .comment ? true : nil,
+            hasOtherRights: link.access == .other ? true : nil,
             expires: link.expires?.date,
             hasPassword: link.hasPassword,
             existed: existed

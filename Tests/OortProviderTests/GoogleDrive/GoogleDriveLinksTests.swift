@@ -20,7 +20,7 @@ struct GoogleDriveLinksTests {
             let page = try await sharing.links(of: world.reference(item), page: nil)
             let link = try #require(page.links.first)
             #expect(link.mayEdit == (role == "writer"))
-            #expect(link.mayComment == (role == "commenter"))
+            #expect((link.access == .comment) == (role == "commenter"))
         }
     }
 }
