@@ -76,7 +76,15 @@ def test_with_whom_a_file_is_shared_is_asked_for_by_name_only(machine, clouds, c
         {"name": "Grace Other"}, {"name": "Grace Other"}, {"name": "Staff\n", "group": True}])
     eventually(lambda: people(drive / "lent.txt") == {"shared": "yes"}, "the file is shared")
     machine.oort("share", drive / "lent.txt")
+    clouds.forget_calls(cloud)
+
+    def asked():
+        return sum(count for route, count in clouds.counts(cloud).items()
+                   if "permissions" in route)
+
     assert shared_with(drive / "lent.txt") == "Grace Other; Staff (group); anyone with the link"
+    # Drive's answer may have a second page.
+    assert asked() == 1 or cloud == "drive" and asked() == 2
     with pytest.raises(OSError) as refused:
         shared_with(drive / "mine.txt")
     assert refused.value.errno == errno.ENODATA
