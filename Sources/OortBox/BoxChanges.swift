@@ -267,6 +267,10 @@ extension BoxProvider {
         case "COLLAB_ADD_COLLABORATOR", "COLLAB_INVITE_COLLABORATOR", "COLLABORATION_ACCEPT",
             "COLLAB_ROLE_CHANGE", "COLLAB_REMOVE_COLLABORATOR":
             return try await takeSharing(event, into: &place)
+        case "TAG_ITEM_CREATE":
+            // An event says nothing of tags.
+            guard let id = event.source?.id, id != top, id != .root else { return [] }
+            return try await asItIs(id, in: &place)
         case "ITEM_CREATE", "ITEM_UPLOAD", "ITEM_COPY", "ITEM_MOVE", "ITEM_RENAME", "ITEM_MODIFY",
             "ITEM_MAKE_CURRENT_VERSION", "ITEM_UNDELETE_VIA_TRASH", "ITEM_TRASH", "ITEM_SYNC",
             "ITEM_UNSYNC", "LOCK_CREATE", "LOCK_DESTROY":
@@ -294,6 +298,14 @@ extension BoxProvider {
         {
             return [.changed(item)]
         }
+        return try await asItIs(id, in: &place)
+    }
+
+    /// Asks Box for an item.
+    private func asItIs(
+        _ id: BoxID,
+        in place: inout BoxCursor
+    ) async throws(ProviderError) -> [Change] {
         switch try await presence(of: id) {
         case .there(let item): return [.changed(item)]
         case .gone: return [.removed(id.itemID)]

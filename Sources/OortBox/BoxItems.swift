@@ -84,6 +84,7 @@ extension BoxWire.Item {
         item.createdBy = othersName(created_by)
         item.modifiedBy = othersName(modified_by)
         item.isShared = shared_link != nil || owned_by.map { $0.id?.text != me } ?? false
+        item.tags = tags.map { TextList($0) }
         item.isTrashed = isGone
         switch boxID.kind {
         case .folder: item.kind = .folder

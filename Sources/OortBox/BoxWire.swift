@@ -26,6 +26,8 @@ enum BoxWire {
         var modified_by: Person?
         var url: String?
         var shared_link: SharedLink?
+        /// Not in events.
+        var tags: [String]?
         var path_collection: Above?
 
         /// One list everywhere: what is asked for is all that comes, but for type, id and etag.
@@ -33,7 +35,7 @@ enum BoxWire {
             "type", "id", "sequence_id", "etag", "sha1", "name", "size", "parent", "created_at",
             "content_created_at", "modified_at", "content_modified_at", "item_status",
             "file_version", "description", "permissions", "owned_by", "created_by", "modified_by",
-            "url", "shared_link",
+            "url", "shared_link", "tags",
         ].joined(separator: ",")
     }
 

@@ -53,11 +53,12 @@ extension CatalogTransaction {
         try database.run(
             """
             UPDATE node SET details = iif(remote_id IS ?, ?, ?), permissions = ?,
+                tags = nullif(ifnull(?, tags), ''),
                 revision = CASE WHEN staged IS NOT NULL AND ? THEN ? ELSE revision END
             WHERE inode = ?
             """,
             item.detailsArguments(hasName: true, hasHash: content) + [
-                Int64(item.permissions), content, item.revision, inode.column,
+                Int64(item.permissions), item.tags, content, item.revision, inode.column,
             ]
         )
     }

@@ -247,7 +247,7 @@ struct Observer {
             // The planner decides whether it is needed here, as for any folder that is gone.
             transaction.touch(node.inode)
             try database.run(
-                "UPDATE node SET remote_id = NULL, details = NULL WHERE inode = ?",
+                "UPDATE node SET remote_id = NULL, details = NULL, tags = NULL WHERE inode = ?",
                 [node.inode.column]
             )
         } else if hasOwnBytes || transaction.writers.isOpen(node.inode) {
@@ -322,8 +322,9 @@ struct Observer {
             INSERT INTO node (account, parent, name, name_key, service_name, plain_key, kind, size,
                 modified_s, modified_ns, changed_s, changed_ns, created_s, created_ns,
                 remote_id, revision, hash, target, permissions, description, mime_type,
-                details, is_strangers, enumeration)
-            VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+                details, is_strangers, enumeration, tags)
+            VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?,
+                nullif(?, ''))
             """,
             [
                 account.rawValue, place?.parent.inode.column, name, rules.comparison.key(name),
@@ -335,7 +336,7 @@ struct Observer {
                 item.contentHash?.description, item.shortcutTarget?.rawValue,
                 Int64(item.permissions.rawValue), item.description, item.mimeType,
                 stored.details(hasName: true, hasHash: true), stored.isStrangers(beside: nil),
-                enumeration,
+                enumeration, stored.tags,
             ]
         )
         let inode = Inode(column: database.lastInsertedRowID)

@@ -513,12 +513,15 @@ extension CatalogTransaction {
             )
         }
         try database.run(
-            // Not every answer has the type.
+            // Not every answer has the type and the tags.
             """
-            UPDATE node SET details = iif(remote_id IS ?, ?, ?), mime_type = ifnull(?, mime_type)
+            UPDATE node SET details = iif(remote_id IS ?, ?, ?), mime_type = ifnull(?, mime_type),
+                tags = nullif(ifnull(?, tags), '')
             WHERE inode = ?
             """,
-            item.detailsArguments(hasName: false, hasHash: false) + [item.mimeType, inode.column]
+            item.detailsArguments(hasName: false, hasHash: false) + [
+                item.mimeType, item.tags, inode.column,
+            ]
         )
         try noteNamed(inode)
         touch(inode)

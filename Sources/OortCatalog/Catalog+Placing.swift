@@ -99,6 +99,7 @@ extension CatalogTransaction {
                 content_item = NULL, hash = ?, staged = NULL,
                 target = CASE WHEN kind IN (1, 2) AND revision IS ? THEN target ELSE ? END,
                 is_strangers = ?, permissions = ?, description = ?, mime_type = ?,
+                tags = nullif(ifnull(?, tags), ''),
                 details = iif(remote_id IS ?, ?, ?)
             WHERE inode = ?
             """,
@@ -106,7 +107,7 @@ extension CatalogTransaction {
                 item.kind, size,
                 modified.seconds, Int64(modified.nanoseconds), item.revision, item.hash,
                 item.revision, item.target, item.isStrangers(beside: node),
-                Int64(item.permissions), item.description, item.mimeType,
+                Int64(item.permissions), item.description, item.mimeType, item.tags,
             ] + item.detailsArguments(hasName: true, hasHash: true) + [node.inode.column]
         )
         if isNewContent || node.staged != nil {

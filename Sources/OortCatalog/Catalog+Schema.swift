@@ -166,6 +166,10 @@ extension Catalog {
                     """
             )
         }
+        migrator.registerMigration("tags") { database in
+            // What the index has stays: an item without tags has the words that it had.
+            try database.execute(sql: searchedTags)
+        }
         return migrator
     }
 

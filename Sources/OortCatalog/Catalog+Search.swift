@@ -48,7 +48,8 @@ extension Catalog {
 /// One search, within one read of the catalog.
 final class Search {
     private static let columns = """
-        inode, parent, size, modified_s, modified_ns, kind, account, name, description, mime_type
+        inode, parent, size, modified_s, modified_ns, kind, account, name, description, mime_type,
+        tags
         """
     private static let oneItem = "SELECT \(columns) FROM node WHERE inode = ?"
 
@@ -62,6 +63,7 @@ final class Search {
         let name: String
         let description: String?
         let type: String?
+        let tags: String?
 
         init(_ row: Columns) {
             inode = row[0]
@@ -76,6 +78,7 @@ final class Search {
             name = row[7]
             description = row[8]
             type = row[9]
+            tags = row[10]
         }
     }
 
@@ -236,12 +239,15 @@ final class Search {
         guard row.inode != Inode.root.column, isWanted(row) else { return }
         let name = SearchText.framed(row.name)
         let described = row.description.map(SearchText.framedDescription)
+        let tagged = row.tags.map(SearchText.framed)
         var missing: [Int] = []
         var sum = 0.0
         for (number, term) in terms.enumerated() {
             let fit = term.fit(in: name)
             if fit != .no {
                 sum += Self.worth(fit)
+            } else if let tagged, term.fit(in: tagged) != .no {
+                sum += Self.worthInTags
             } else if let described, term.fit(in: described) != .no {
                 sum += Self.worthInDescription
             } else {
@@ -257,6 +263,7 @@ final class Search {
         found.append(Found(row: row, score: score))
     }
 
+    private static let worthInTags = 50.0
     private static let worthInDescription = 30.0
     private static let worthInPath = 20.0
 

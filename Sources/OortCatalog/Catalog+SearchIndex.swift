@@ -5,13 +5,13 @@ import Synchronization
 /// The index of names, by which `search` finds.
 ///
 /// A table of FTS5 without the names themselves: for each item with an inode up to the mark, the runs of
-/// three scalars of its name and description, and what kind of file it is. Items above the mark are not in
+/// three scalars of its name, description and tags, and what kind of file it is. Items above the mark are not in
 /// it yet, and stale ones are in it under their old names; triggers note both in the transaction that
 /// changes the tree. So a search that looks at these one by one finds the present names, and the index may
 /// follow in steps: neither a transaction of the tree, nor an older catalog without an index, waits for it.
 /// A damaged one is discarded and rebuilt.
 extension Catalog {
-    /// What the tree's transactions noted in the first version; `searchedKinds` has what they note today.
+    /// What the tree's transactions noted in the first version; `searchedTags` has what they note today.
     ///
     /// An index of another version is rebuilt.
     static let searchSchema = """
@@ -46,7 +46,7 @@ extension Catalog {
         END;
         """
 
-    /// What the tree's transactions note, and what finds the items that filters leave.
+    /// What the tree's transactions noted in the second version, and what finds the items that filters leave.
     static let searchedKinds = """
         DROP TRIGGER search_renamed;
         DROP TRIGGER search_removed;
@@ -78,6 +78,32 @@ extension Catalog {
         END;
         CREATE INDEX node_folders ON node(parent, kind) WHERE kind = 0;
         CREATE INDEX node_by_size ON node(size) WHERE size >= 1048576;
+        """
+
+    /// The tags of items, and what the tree's transactions note.
+    static let searchedTags = """
+        -- What the service reported, as one text (`TextList`); NULL for none.
+        ALTER TABLE node ADD COLUMN tags TEXT;
+        ALTER TABLE search_stale ADD COLUMN tags TEXT;
+        DROP TRIGGER search_renamed;
+        DROP TRIGGER search_removed;
+        CREATE TRIGGER search_renamed AFTER UPDATE OF name, description, kind, mime_type, tags ON node
+            WHEN OLD.inode <= (SELECT mark FROM search_state)
+                AND (OLD.name IS NOT NEW.name OR OLD.description IS NOT NEW.description
+                    OR OLD.kind IS NOT NEW.kind OR OLD.mime_type IS NOT NEW.mime_type
+                    OR OLD.tags IS NOT NEW.tags)
+        BEGIN
+            INSERT INTO search_stale (inode, name, description, kind, mime_type, tags)
+                SELECT OLD.inode, OLD.name, OLD.description, OLD.kind, OLD.mime_type, OLD.tags
+                WHERE NOT EXISTS (SELECT 1 FROM search_stale WHERE inode = OLD.inode);
+        END;
+        CREATE TRIGGER search_removed AFTER DELETE ON node
+            WHEN OLD.inode <= (SELECT mark FROM search_state)
+        BEGIN
+            INSERT INTO search_stale (inode, name, description, kind, mime_type, tags)
+                SELECT OLD.inode, OLD.name, OLD.description, OLD.kind, OLD.mime_type, OLD.tags
+                WHERE NOT EXISTS (SELECT 1 FROM search_stale WHERE inode = OLD.inode);
+        END;
         """
 
     /// Brings the index up to the tree whenever that has changed by much; returns when its task is
@@ -244,18 +270,20 @@ struct SearchIndex {
         """
 
     private struct Entry {
-        static let columns = "inode, name, description, kind, mime_type"
+        static let columns = "inode, name, description, kind, mime_type, tags"
 
         var inode: Int64
         var name: String
         var description: String?
         var kind: SearchKind?
+        var tags: String?
 
         init(_ row: Columns) {
             inode = row[0]
             name = row[1]
             description = row[2]
             kind = SearchKind.of(NodeKind(rawValue: row[3]) ?? .file, name: name, type: row[4])
+            tags = row[5]
         }
 
         /// The words of the index for an item; empty where it cannot be found by any.
@@ -264,6 +292,7 @@ struct SearchIndex {
             if let description {
                 all.formUnion(SearchText.trigrams(SearchText.framedDescription(description)))
             }
+            if let tags { all.formUnion(SearchText.trigrams(SearchText.framed(tags))) }
             guard !all.isEmpty else { return "" }
             var text = Array((kind?.mark ?? "").utf8) + [UInt8(ascii: " ")]
             for word in all {

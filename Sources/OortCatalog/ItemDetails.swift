@@ -21,6 +21,10 @@ public struct ItemDetails: Hashable, Sendable {
     public var modifiedBy: String?
     /// Whether the service reported that others can reach it.
     public var isShared: Bool
+    /// With whom the account's own person shares it, as one text; nil where nobody is known.
+    public var sharedWith: String?
+    /// The tags that people gave it, as one text; nil where none are known.
+    public var tags: String?
     /// Whether the service knew when the content was modified.
     public var hasModifiedTime: Bool
 }
@@ -40,6 +44,8 @@ extension Catalog {
                     createdBy: item.createdBy,
                     modifiedBy: item.modifiedBy,
                     isShared: item.isShared == true,
+                    sharedWith: item.sharedWith,
+                    tags: item.tags,
                     hasModifiedTime: item.modified != nil
                 )
             }
@@ -47,14 +53,14 @@ extension Catalog {
     }
 
     /// What the service last reported of an item on which both sides agree, as far as `details`, the id,
-    /// the name, the hash and the type give it; nil for what it never reported.
+    /// the name, the hash, the type and the tags give it; nil for what it never reported.
     static func toldItem(_ inode: Inode, _ database: Database) throws -> StoredItem? {
         try database.first(
             """
             SELECT details, remote_id, mime_type,
                 CASE WHEN synced_parent IS NULL THEN ifnull(service_name, name)
                     ELSE synced_name END,
-                CASE WHEN synced_parent IS NULL THEN hash ELSE synced_hash END
+                CASE WHEN synced_parent IS NULL THEN hash ELSE synced_hash END, tags
             FROM node LEFT JOIN motion ON motion.inode = node.inode WHERE node.inode = ?
             """,
             [inode.column]
@@ -63,6 +69,7 @@ extension Catalog {
             var item = StoredItem(Item(id: ItemID(row[1]), kind: .file, fileName: row[3]))
             (item.hash, item.mimeType) = (row[4], row[2])
             try item.read(details: details)
+            item.tags = row[5]
             return item
         } ?? nil
     }
@@ -125,6 +132,7 @@ extension StoredItem {
             }
         }
         if isShared == true { text.add("z") }
+        if let sharedWith { text.add("g", sharedWith) }
         if permissions != Permissions.all.rawValue { text.add("p", Int64(permissions)) }
         if let target { text.add("l", target) }
         for form in exports ?? [] where form.count == 2 {
@@ -183,6 +191,7 @@ extension StoredItem {
             case "e": modifiedBy = try reader.string()
             case "E": modifiedBy = createdBy ?? owner
             case "z": isShared = true
+            case "g": sharedWith = try reader.string()
             case "p": permissions = UInt8(truncatingIfNeeded: try reader.number())
             case "l": target = try reader.string()
             case "x": forms.append([try reader.string()])

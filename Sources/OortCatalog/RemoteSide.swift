@@ -8,7 +8,7 @@ import OortModel
 /// here, so that no part of an identity can stay behind.
 struct RemoteSide {
     private static let nodeColumns = [
-        "remote_id", "enumeration", "permissions", "details", "born_s",
+        "remote_id", "enumeration", "permissions", "details", "tags", "born_s",
     ]
     private static let motionColumns = [
         "synced_parent", "synced_name", "synced_revision", "synced_hash", "synced_size",
@@ -23,7 +23,7 @@ struct RemoteSide {
     static func nothing(born: Timestamp?) -> RemoteSide {
         RemoteSide(
             node: [
-                .null, 0.databaseValue, Permissions.all.rawValue.databaseValue, .null,
+                .null, 0.databaseValue, Permissions.all.rawValue.databaseValue, .null, .null,
                 born?.seconds.databaseValue ?? .null,
             ],
             motion: motionColumns.map { $0 == "remote_state" ? 0.databaseValue : .null }

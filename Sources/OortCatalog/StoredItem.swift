@@ -29,6 +29,9 @@ struct StoredItem: Codable {
     var modifiedBy: String?
     /// Nil for no, too, which takes no room.
     var isShared: Bool?
+    var sharedWith: String?
+    /// Nil where the service did not say, and what is known of them holds; empty for none.
+    var tags: String?
     var target: String?
     var exports: [[String]]?
 
@@ -55,6 +58,8 @@ struct StoredItem: Codable {
         isOwn = item.isOwn
         (owner, createdBy, modifiedBy) = (item.owner, item.createdBy, item.modifiedBy)
         isShared = item.isShared ? true : nil
+        sharedWith = item.sharedWith.isEmpty ? nil : item.sharedWith.joined
+        tags = item.tags?.joined
         target = item.shortcutTarget?.rawValue
         if !item.exports.isEmpty { exports = item.exports.map { [$0.mimeType, $0.fileExtension] } }
     }

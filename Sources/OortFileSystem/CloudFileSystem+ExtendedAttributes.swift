@@ -7,10 +7,16 @@ extension CloudFileSystem {
     private static let prefix = "user.oort."
     private static let availabilityKey = "availability"
     private static let descriptionName = "user.oort.description"
+    private static let sharedWithKey = "sharedWith"
     private static let largestValue = 65_536
 
     public func extendedAttribute(_ name: String, of inode: Inode) -> Outcome<[UInt8]> {
         guard name.begins(with: "user.") else { return .failure(.notSupported) }
+        if name.isSameText(as: Self.prefix + Self.sharedWithKey),
+            let asked = sharesThatAreAskedFor(inode)
+        {
+            return asked
+        }
         return .now { () throws(FileSystemError) in
             let node = try node(inode)
             if let ending = name.dropping(beginning: Self.prefix) {
@@ -28,6 +34,36 @@ extension CloudFileSystem {
             }
             guard let value else { throw .noAttribute }
             return value
+        }
+    }
+
+    /// With whom an item is shared, from a service that is asked for it; nil where none is.
+    ///
+    /// It is asked for by its name only, and never listed: a program that shows all attributes of a folder's
+    /// items must not ask a service for each.
+    private func sharesThatAreAskedFor(_ inode: Inode) -> Outcome<[UInt8]>? {
+        let lister: any FolderLister
+        do throws(FileSystemError) {
+            let node = try node(inode)
+            guard !inode.isOfMount, !node.isAccountRoot, node.mayHaveAttributes,
+                node.remoteID != nil, let known = self.lister(of: node.account),
+                known.tellsShares
+            else { return nil }
+            lister = known
+        } catch { return .failure(error) }
+        return waiting.later { () throws(FileSystemError) in
+            let told: TextList
+            do throws(ProviderError) {
+                told = try await self.shares.sharedWith(inode, by: lister)
+            } catch {
+                switch error.kind {
+                // The service does not tell it to this person, or not of this item.
+                case .noPermission, .unsupported, .notFound: throw .noAttribute
+                default: throw FileSystemError(error)
+                }
+            }
+            guard !told.isEmpty else { throw .noAttribute }
+            return Array(told.joined.utf8)
         }
     }
 
@@ -150,6 +186,8 @@ extension CloudFileSystem {
             schema["createdBy"] = details?.createdBy
             schema["modifiedBy"] = details?.modifiedBy
             if details?.isShared == true { schema["shared"] = "yes" }
+            schema[Self.sharedWithKey] = details?.sharedWith
+            schema["tags"] = details?.tags
             schema["id"] = node.remoteID.flatMap(Self.servicesOwn)
             schema["kind"] = Self.kindName(node.kind)
             schema["fileName"] = node.serviceName

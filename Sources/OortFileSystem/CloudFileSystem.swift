@@ -50,6 +50,7 @@ public final class CloudFileSystem: FileSystem {
     let folderReads: FolderReadAhead
     private let refusals = NameRefusals()
     private let listings = SharedListings()
+    let shares = AskedShares()
     /// The date of the top folder, which has no other.
     private let began = Timestamp.now
     private let connections = Mutex<[AccountID: Connection]>([:])

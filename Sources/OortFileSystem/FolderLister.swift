@@ -22,6 +22,14 @@ public protocol FolderLister: Sendable {
     /// again in the background. Returns at once, from any thread.
     func roomIsShown()
 
+    /// Whether the service says with whom an item is shared when it is asked for that item.
+    var tellsShares: Bool { get }
+
+    /// Asks the service with whom an item is shared; asked of services with `tellsShares` only.
+    ///
+    /// - Throws: as `ShareReporting.sharedWith`.
+    func sharedWith(_ item: Inode) async throws(ProviderError) -> TextList
+
     /// Makes a folder at the service and lists what lies beside it into the catalog; asked of services
     /// with `makesFoldersItself` only.
     ///
@@ -30,6 +38,12 @@ public protocol FolderLister: Sendable {
 }
 
 extension FolderLister {
+    public var tellsShares: Bool { false }
+
+    public func sharedWith(_ item: Inode) async throws(ProviderError) -> TextList {
+        throw ProviderError(.unsupported, detail: "the service is not asked for single items")
+    }
+
     public func makeFolder(_ name: String, in folder: Inode) async throws(ProviderError) {
         throw ProviderError(.unsupported, detail: "folders are made here first")
     }

@@ -45,6 +45,7 @@ public final class GoogleDriveProvider: Provider {
     public var trash: (any Trash)? { GoogleDriveTrash(provider: self) }
     public var versions: (any VersionHistory)? { GoogleDriveVersions(provider: self) }
     public var links: (any LinkSharing)? { GoogleDriveLinks(provider: self) }
+    public var shares: (any ShareReporting)? { GoogleDriveShares(provider: self) }
     public var webPages: (any WebPages)? { GoogleDriveWebPages(provider: self) }
 
     private static let partMultiple: Int64 = 256 << 10

@@ -64,6 +64,10 @@ public struct Item: Hashable, Sendable {
     /// Whether other people can reach it through the service, as far as the service reports; false where it
     /// does not.
     public var isShared: Bool
+    /// With whom the account's own person shares it: people, groups, links; empty where nobody is reported.
+    public var sharedWith: TextList
+    /// The tags that people gave it; nil where the service did not say, and what is known of them holds.
+    public var tags: TextList?
     /// Whether the item lies in the trash, by itself or under a trashed folder.
     public var isTrashed: Bool
     /// Where a shortcut leads.
@@ -88,6 +92,7 @@ public struct Item: Hashable, Sendable {
         permissions = .all
         isOwn = false
         isShared = false
+        sharedWith = TextList()
         isTrashed = false
         exports = []
     }

@@ -398,6 +398,10 @@ public struct PlaceEntry: Hashable, Sendable {
     public var owner: String?
     /// Whether other people share it with the account's person, as far as the service reports.
     public var isShared = false
+    /// With whom the account's person shares it; empty where nobody is reported.
+    public var sharedWith = TextList()
+    /// The tags that people gave it; nil where the service has none.
+    public var tags: TextList?
     /// Whether the service can render a thumbnail; nil when only a request can say.
     public var hasThumbnail: Bool?
 

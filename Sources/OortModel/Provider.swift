@@ -197,6 +197,9 @@ public protocol Provider: Sendable {
     /// Links to share by; nil where the service has none.
     var links: (any LinkSharing)? { get }
 
+    /// With whom single items are shared; nil where that is reported with each item, or not at all.
+    var shares: (any ShareReporting)? { get }
+
     /// Pages that show items in a browser; nil where the service has none.
     var webPages: (any WebPages)? { get }
 
@@ -219,6 +222,7 @@ extension Provider {
     public var undeletion: (any Undeletion)? { nil }
     public var versions: (any VersionHistory)? { nil }
     public var links: (any LinkSharing)? { nil }
+    public var shares: (any ShareReporting)? { nil }
     public var webPages: (any WebPages)? { nil }
     public var contentSearch: (any ContentSearching)? { nil }
 }

@@ -155,6 +155,7 @@ public struct OneDriveProvider: Provider {
     public var undeletion: (any Undeletion)? { OneDriveUndeletion(provider: self) }
     public var versions: (any VersionHistory)? { OneDriveVersions(provider: self) }
     public var links: (any LinkSharing)? { OneDriveLinks(provider: self) }
+    public var shares: (any ShareReporting)? { OneDriveShares(provider: self) }
     public var webPages: (any WebPages)? { OneDriveWebPages(provider: self) }
 
     // MARK: Listing

@@ -147,6 +147,14 @@ public final class PlaceMap: Sendable {
                     """
             )
         }
+        migrator.registerMigration("with whom an entry is shared, and its tags") { database in
+            try database.execute(
+                sql: """
+                    ALTER TABLE place ADD COLUMN shared_with TEXT;
+                    ALTER TABLE place ADD COLUMN tags TEXT;
+                    """
+            )
+        }
         try migrator.migrate(queue)
         return queue
     }

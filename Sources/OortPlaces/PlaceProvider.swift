@@ -330,6 +330,8 @@ public final class PlaceProvider: Provider {
         item.isOwn = entry.isOwn
         item.owner = entry.owner
         item.isShared = entry.isShared
+        item.sharedWith = entry.sharedWith
+        item.tags = entry.tags
         return item
     }
 

@@ -22,7 +22,7 @@ struct PlaceRow: FetchableRecord, Sendable {
     static let columns = """
         id, parent, changed, is_missing, name, is_folder, size, revision, modified, modified_nanoseconds,
         stored, stored_nanoseconds, created, created_nanoseconds, mime_type, hash, item_key, permissions,
-        is_own, owner, is_shared, has_thumbnail, is_closed, recurrence
+        is_own, owner, is_shared, has_thumbnail, is_closed, recurrence, shared_with, tags
         """
 
     init(row: Row) {
@@ -56,6 +56,8 @@ struct PlaceRow: FetchableRecord, Sendable {
         entry.hasThumbnail = row[21]
         isClosed = row[22]
         recurrence = row[23]
+        entry.sharedWith = (row[24] as String?).map { TextList(joined: $0) } ?? TextList()
+        entry.tags = (row[25] as String?).map { TextList(joined: $0) }
     }
 
     private static func time(_ seconds: Int64?, _ nanoseconds: Int64?) -> Timestamp? {
@@ -86,6 +88,8 @@ extension PlaceEntry {
             ("owner", owner),
             ("is_shared", isShared),
             ("has_thumbnail", hasThumbnail),
+            ("shared_with", sharedWith.isEmpty ? nil : sharedWith.joined),
+            ("tags", tags?.joined),
         ]
     }
 

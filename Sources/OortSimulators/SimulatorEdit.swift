@@ -6,6 +6,10 @@ public enum SimulatorEdit: Sendable {
     case write(path: [String], SimulatedContent, modifiedTime: Timestamp?)
     /// A new file in the account that belongs to another person, who shared it.
     case share(path: [String], SimulatedContent)
+    /// The tags that somebody gives an item, in place of those that it has.
+    case tag(path: [String], [String])
+    /// With whom the account's person shares an item, in place of those who had it.
+    case lend(path: [String], to: [SimulatedSharee])
     /// A folder, with all that miss above it.
     case makeFolder(path: [String])
     /// A move, a rename or both.
@@ -39,6 +43,18 @@ public enum SimulatorEdit: Sendable {
             guard let id = edit.apply(to: &tree) else { return nil }
             tree.update(id) { $0.isStrangers = true }
             return id
+        case .tag(let path, let tags):
+            guard let item = tree.item(at: path) else { return nil }
+            return tree.update(item.id) { item in
+                item.extra["tags"] = tags.isEmpty ? nil : .array(tags.map { .string($0) })
+                item.extra["taggedVersion"] = .integer(item.version + 1)
+            }?.id
+        case .lend(let path, let people):
+            guard let item = tree.item(at: path) else { return nil }
+            return tree.update(item.id) { item in
+                item.extra["sharees"] =
+                    people.isEmpty ? nil : .array(people.map { $0.json })
+            }?.id
         case .makeFolder(let path): return Self.folder(at: path, in: &tree)
         case .move(let from, let to):
             guard let item = tree.item(at: from), let name = to.last,
@@ -70,8 +86,8 @@ public enum SimulatorEdit: Sendable {
         return current
     }
 
-    /// `{"op": "write" | "share" | "mkdir" | "move" | "trash" | "remove", "path": "/a" or ["a"], "to",
-    /// "text" | "seed" and "size", "modified"}`.
+    /// `{"op": "write" | "share" | "tag" | "lend" | "mkdir" | "move" | "trash" | "remove", "path": "/a" or
+    /// ["a"], "to", "text" | "seed" and "size", "modified", "tags", "people"}`.
     init?(_ json: JSON) {
         guard let operation = json["op"]?.text, let path = Self.parts(json["path"]) else {
             return nil
@@ -90,6 +106,13 @@ public enum SimulatorEdit: Sendable {
                 modifiedTime: json["modified"]?.text.flatMap { Timestamp(rfc3339: $0) }
             )
         case "share": self = .share(path: path, SimulatedContent(json["text"]?.text ?? ""))
+        case "tag":
+            self = .tag(path: path, json["tags"]?.elements?.compactMap(\.text) ?? [])
+        case "lend":
+            self = .lend(
+                path: path,
+                to: json["people"]?.elements?.compactMap { SimulatedSharee($0) } ?? []
+            )
         case "mkdir": self = .makeFolder(path: path)
         case "move":
             guard let to = Self.parts(json["to"]) else { return nil }

@@ -32,7 +32,7 @@ public struct ServedFolder: Sendable {
                 attributes[.modificationDate] = Date(timeIntervalSince1970: Double(time.seconds))
             }
             try files.setAttributes(attributes, ofItemAtPath: path)
-        case .share: throw NoSuchAbility()
+        case .share, .tag, .lend: throw NoSuchAbility()
         case .makeFolder(let parts): try makeFolder(parts[...])
         case .move(let from, let to):
             try makeFolder(to.dropLast())

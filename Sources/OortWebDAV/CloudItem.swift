@@ -57,6 +57,40 @@ struct CloudItem {
     /// Whether others can reach it, as far as the server reports for the item itself.
     var isShared: Bool { isTheirs || isGiven }
 
+    /// With whom the account's person shares it.
+    ///
+    /// Nothing of what others share with the person: of such an item alone the server names the person, too,
+    /// and in a listing it does not.
+    var sharedWith: TextList {
+        guard !isTheirs, let sharees = response.properties[.nextcloud("sharees")] else {
+            return TextList()
+        }
+        return TextList(
+            sharees.children.lazy.filter { $0.name == .nextcloud("sharee") }
+                .compactMap(Self.name(ofSharee:))
+        )
+    }
+
+    /// Who one share is for, by the server's numbers of kinds (nextcloud/server, `IShare.php`); nil where
+    /// nobody is named.
+    private static func name(ofSharee sharee: XMLElement) -> String? {
+        let kind = sharee.child(.nextcloud("type"))?.trimmed
+        // What a link has instead of a name may be a password's hash.
+        if kind == "3" { return TextList.anyone }
+        let names = ["display-name", "id"].map { sharee.child(.nextcloud($0))?.trimmed ?? "" }
+        guard let name = names.first(where: { !$0.isEmpty }) else { return nil }
+        return kind == "1" || kind == "9" ? TextList.group(name) : name
+    }
+
+    /// The tags that the person may see; nil where the server does not say.
+    var tags: TextList? {
+        response.properties[.nextcloud("system-tags")].map { tags in
+            TextList(
+                tags.children.lazy.filter { $0.name == .nextcloud("system-tag") }.map(\.text)
+            )
+        }
+    }
+
     /// The owner's name, for items that another person shares; some servers keep names to themselves.
     var owner: String? {
         guard isTheirs, let name = response.text(.owncloud("owner-display-name")) else {

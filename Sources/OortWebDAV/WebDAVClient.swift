@@ -231,12 +231,12 @@ public struct WebDAVClient: PlaceClient {
         isSignIn: Bool = false
     ) async throws(ProviderError) -> (DAVResponse, HTTPResponseHead, WebDAVEntries.Sorted) {
         let saysFingerprint = path == .root && dialect == .nextcloud
-        let saysShares = dialect.isCloud && (path != .root || depth > 0)
+        let saysPeople = path != .root || depth > 0
         let (responses, head) = try await api.look(
             at: address.url(path, isFolder: isFolder || path == .root),
             depth: depth,
             properties: entries.listingProperties
-                + (saysShares ? [WebDAVEntries.shareTypes] : [])
+                + (saysPeople ? entries.propertiesOfPeople : [])
                 + (saysFingerprint ? [WebDAVEntries.fingerprint] : []),
             isSignIn: isSignIn
         )

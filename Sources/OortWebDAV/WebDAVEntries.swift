@@ -39,12 +39,22 @@ struct WebDAVEntries: Sendable {
         ]
     }
 
-    /// The property that says whether the person shares an item.
+    /// The properties that say whether, and with whom, the person shares an item, and which tags it has.
     ///
-    /// For a listing the server looks up all of a folder's shares at once; for one item it looks up each
-    /// kind (nextcloud/server, `SharesPlugin.php`). So it is not asked of the root, which every look at the
-    /// account asks for and of which nothing shows whether it is shared.
-    static let shareTypes = XMLName.owncloud("share-types")
+    /// For a listing the server looks up all of a folder's shares at once, and all of its tags; for one item it
+    /// looks up each kind of share (nextcloud/server, `SharesPlugin.php`, `SystemTagPlugin.php`). So they are
+    /// not asked of the root, which every look at the account asks for and of which nothing shows them.
+    ///
+    /// The tags of OpenCloud and Infinite Scale are not asked for: the server writes them into its answer as
+    /// they are, and one with `&` would make all of a folder's listing unreadable (reva, `propfind.go`).
+    var propertiesOfPeople: [XMLName] {
+        switch dialect {
+        case .plain: []
+        case .owncloud10, .infinitescale: [.owncloud("share-types")]
+        case .nextcloud:
+            [.owncloud("share-types"), .nextcloud("sharees"), .nextcloud("system-tags")]
+        }
+    }
 
     /// A property of a Nextcloud's root, by which an administrator announces that a backup was restored
     /// (`occ maintenance:data-fingerprint`).
@@ -218,6 +228,8 @@ struct WebDAVEntries: Sendable {
         entry.isOwn = item.isOwn && address.space?.isPersonal != false
         entry.owner = item.owner
         entry.isShared = item.isShared
+        entry.sharedWith = item.sharedWith
+        entry.tags = item.tags
         guard entry.kind == .file else { return }
         entry.hash = dialect == .nextcloud ? nil : item.hash
         entry.createdTime = item.createdTime

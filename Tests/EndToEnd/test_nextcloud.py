@@ -190,6 +190,31 @@ def test_what_others_share_names_them(machine, server, drive):
         machine.ready("nextcloud")
 
 
+def test_whom_a_file_is_shared_with_and_its_tags(machine, server, drive):
+    (drive / "plan.txt").write_text("plan")
+    machine.sync()
+    server.control("POST", "edits", [
+        {"op": "lend", "path": "/plan.txt", "people": [
+            {"name": "Grace Other"}, {"name": "Staff; all", "group": True}]},
+        {"op": "tag", "path": "/plan.txt", "tags": ["urgent", "R&D"]},
+        # A tag alone changes no etag: what lies in a folder is listed when something in it changes.
+        {"op": "write", "path": "/new.txt", "text": "new"}])
+    eventually((drive / "new.txt").exists, "the folder was listed")
+    told = {
+        "user.oort.shared": "yes", "user.oort.sharedWith": "Grace Other; Staff, all (group)",
+        "user.oort.tags": "R&D; urgent"}
+    for _ in range(2):
+        names = set(os.listxattr(drive / "plan.txt"))
+        assert names >= told.keys()
+        assert {name: os.getxattr(drive / "plan.txt", name).decode() for name in told} == told
+        assert told.keys().isdisjoint(os.listxattr(drive / "new.txt"))
+        found = ask(machine, "search", "urgent")["results"]
+        assert [result["path"] for result in found] == [str(drive / "plan.txt")]
+        machine.unmount()
+        machine.mount()
+        machine.ready("nextcloud")
+
+
 def test_a_space_is_refused_before_a_browser_opens_where_the_server_has_none(machine, server):
     said = machine.oort("login", "nextcloud", f"{server.base}/cloud.example.org", "--no-browser",
                         "--space", "The Team", status=1)

@@ -61,3 +61,64 @@ def test_a_conflict_names_who_wrote_theirs(machine, clouds, cloud, drive):
     author = TOLD[cloud].get("modifiedBy")
     assert conflict["theirs"].get("author") == author
     assert author is None or author in machine.oort("conflicts")
+
+
+def shared_with(file):
+    return os.getxattr(file, "user.oort.sharedWith").decode()
+
+
+@pytest.mark.parametrize("cloud", ["drive", "onedrive"], indirect=True)
+def test_with_whom_a_file_is_shared_is_asked_for_by_name_only(machine, clouds, cloud, drive):
+    (drive / "mine.txt").write_text("mine")
+    (drive / "lent.txt").write_text("lent")
+    machine.sync()
+    clouds.edit(cloud, "lend", "/lent.txt", people=[
+        {"name": "Grace Other"}, {"name": "Grace Other"}, {"name": "Staff\n", "group": True}])
+    eventually(lambda: people(drive / "lent.txt") == {"shared": "yes"}, "the file is shared")
+    machine.oort("share", drive / "lent.txt")
+    clouds.forget_calls(cloud)
+
+    def asked():
+        return sum(count for route, count in clouds.counts(cloud).items()
+                   if "permissions" in route)
+
+    assert shared_with(drive / "lent.txt") == "Grace Other; Staff (group); anyone with the link"
+    # Drive's answer may have a second page.
+    assert asked() == 1 or cloud == "drive" and asked() == 2
+    with pytest.raises(OSError) as refused:
+        shared_with(drive / "mine.txt")
+    assert refused.value.errno == errno.ENODATA
+    clouds.gates[cloud].shut()
+    # Nobody is asked by a program that shows all attributes; the answer holds for a while.
+    for name in os.listxattr(drive / "lent.txt"):
+        os.getxattr(drive / "lent.txt", name)
+    assert "user.oort.sharedWith" not in os.listxattr(drive / "lent.txt")
+    assert shared_with(drive / "lent.txt") == "Grace Other; Staff (group); anyone with the link"
+    clouds.gates[cloud].open()
+
+
+@pytest.mark.parametrize("cloud", ["box"], indirect=True)
+def test_tags_are_shown_and_found(machine, clouds, cloud, drive):
+    (drive / "scan.pdf").write_text("scan")
+    machine.sync()
+    clouds.edit(cloud, "tag", "/scan.pdf", tags=["Steuer 2026", "urgent", "urgent"])
+    file = drive / "scan.pdf"
+    eventually(lambda: "user.oort.tags" in os.listxattr(file), "the tags show")
+    assert os.getxattr(file, "user.oort.tags") == b"Steuer 2026; urgent"
+
+    def found(word, status=0):
+        report = json.loads(machine.oort("search", "--json", word, status=status))
+        return [result["path"] for result in report["results"]]
+
+    assert found("steuer") == [str(file)]
+    # A rename is told without the tags, which stay.
+    clouds.edit(cloud, "move", "/scan.pdf", to="/letter.pdf")
+    file = drive / "letter.pdf"
+    eventually(file.exists, "the rename shows")
+    assert found("urgent") == [str(file)]
+    machine.unmount()
+    machine.mount()
+    assert os.getxattr(file, "user.oort.tags") == b"Steuer 2026; urgent"
+    clouds.edit(cloud, "tag", "/letter.pdf", tags=[])
+    eventually(lambda: "user.oort.tags" not in os.listxattr(file), "the tags are gone")
+    assert found("urgent", status=1) == []

@@ -26,7 +26,7 @@ struct ItemDetailsTests {
         other.createdTime = Timestamp(seconds: .max)
         (other.permissions, other.description) = ([.read], "words")
         (other.owner, other.createdBy, other.modifiedBy) = ("Bob", "Grace é", "Bob")
-        other.isShared = true
+        (other.isShared, other.sharedWith) = (true, TextList(["Bob", "g5:staff (group)"]))
         var theirs = plain
         (theirs.owner, theirs.createdBy, theirs.modifiedBy) = ("Bob", "Bob", "Bob")
         var changed = plain

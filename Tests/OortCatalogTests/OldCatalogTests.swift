@@ -118,6 +118,39 @@ struct OldCatalogTests {
         #expect(try catalog.account(fixture.account.id)?.cursor != nil)
     }
 
+    @Test("which knows nothing of tags gets them as items change, and its index of names stays")
+    func tags() async throws {
+        try await fixture.page([.changed(item("f.txt", "1", in: "root", made: 1))])
+        while try await catalog.advanceSearchIndex() {}
+        try fixture.temporary.reopen {
+            let database = try DatabaseQueue(path: fixture.temporary.path)
+            try database.write { database in
+                try database.execute(
+                    sql: """
+                        DROP TRIGGER search_renamed;
+                        DROP TRIGGER search_removed;
+                        ALTER TABLE node DROP COLUMN tags;
+                        ALTER TABLE search_stale DROP COLUMN tags;
+                        CREATE TRIGGER search_renamed AFTER UPDATE OF name ON node
+                            BEGIN SELECT 1; END;
+                        CREATE TRIGGER search_removed AFTER DELETE ON node BEGIN SELECT 1; END;
+                        DELETE FROM grdb_migrations WHERE identifier = 'tags';
+                        """
+                )
+            }
+            try database.close()
+        }
+        #expect(try await catalog.search(SearchQuery(words: ["f"])).unindexed == 0)
+        #expect(try catalog.account(fixture.account.id)?.cursor != nil)
+        var again = item("f.txt", "1", in: "root", made: 1)
+        again.tags = TextList(["urgent"])
+        try await fixture.page([.changed(again)])
+        #expect(try catalog.details(of: node("1").inode)?.tags == "urgent")
+        #expect(try await catalog.search(SearchQuery(words: ["urgent"])).hits.count == 1)
+        while try await catalog.advanceSearchIndex() {}
+        #expect(try await catalog.search(SearchQuery(words: ["urgent"])).hits.count == 1)
+    }
+
     private func text(of id: String) throws -> String {
         try catalog.read { database in
             try database.text("SELECT details FROM node WHERE remote_id = ?", [id]) ?? ""

@@ -214,6 +214,8 @@ private final class SearchHistory {
                 parentID: ItemID(folders[below(folders.count)].id)
             )
             item.clientModifiedTime = Timestamp(seconds: Self.time(below(4)))
+            // Not every report says something of tags.
+            if below(2) == 0 { item.tags = TextList((0..<below(3)).map { _ in name() }) }
             if !entry.isFolder {
                 (item.rev, item.size) = (Revision("1"), Self.sizes[below(Self.sizes.count)] + 1)
                 item.mimeType = below(4) == 0 ? "image/x-other" : nil
@@ -265,14 +267,16 @@ private final class SearchHistory {
             }
             if let time = query.modifiedSince, node.modified < time { continue }
             let own = Self.words(of: path[path.count - 1])
+            let tags = Self.words(of: try catalog.details(of: node.inode)?.tags ?? "")
             let above = path.dropLast().map(Self.words)
             let worths = words.map { word -> Double? in
                 if Self.fits(word, own) { return Self.worth(of: word, in: own) }
+                if Self.fits(word, tags) { return 50 }
                 return above.contains { Self.fits(word, $0) } ? 20 : nil
             }
-            guard words.contains(where: { Self.fits($0, own) }), !worths.contains(nil) else {
-                continue
-            }
+            guard words.contains(where: { Self.fits($0, own) || Self.fits($0, tags) }),
+                !worths.contains(nil)
+            else { continue }
             var score = worths.compactMap(\.self).reduce(0, +) / Double(worths.count)
             score += 15 / (1 + max(now - Double(node.modified.seconds), 0) / 2_592_000)
             score -= 0.2 * Double(path.count - 1)

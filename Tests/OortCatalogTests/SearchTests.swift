@@ -164,6 +164,60 @@ struct SearchTests {
         #expect(try await find("paid") == ["scan.pdf"])
     }
 
+    @Test("tags are searched, and those that were taken away are not")
+    func tags() async throws {
+        func item(_ tags: [String]?, name: String = "scan.pdf") -> Change {
+            var item = Item(
+                id: ItemID("1"),
+                kind: .file,
+                fileName: name,
+                parentID: ItemID("root")
+            )
+            (item.rev, item.size) = (Revision("1"), 3)
+            item.tags = tags.map { TextList($0) }
+            return .changed(item)
+        }
+        func shown() throws -> String? {
+            let node = try catalog.node(remoteID: ItemID("1"), account: fixture.account.id)
+            return try catalog.details(of: #require(node).inode)?.tags
+        }
+        try await fixture.page([item(["Dringend", "Steuer 2026", "税"])])
+        #expect(try await find("dringend") == ["scan.pdf"])
+        #expect(try await find("steuer", "2026") == ["scan.pdf"])
+        #expect(try await find("ring") == ["scan.pdf"])
+        #expect(try await find("税") == ["scan.pdf"])
+        #expect(try shown() == "Dringend; Steuer 2026; 税")
+        // A report that says nothing of tags takes none away.
+        try await fixture.page([item(nil, name: "letter.pdf")])
+        #expect(try await find("steuer", "letter") == ["letter.pdf"])
+        #expect(try shown() == "Dringend; Steuer 2026; 税")
+        try await fixture.page([item(["paid"])])
+        #expect(try await find("steuer").isEmpty)
+        #expect(try await find("paid") == ["scan.pdf"])
+        try await fixture.page([item([])])
+        #expect(try await find("paid").isEmpty)
+        #expect(try shown() == nil)
+    }
+
+    @Test("a word in a name counts more than in a tag, and there more than in a description")
+    func tagsAmongOthers() async throws {
+        for (name, tags, text) in [
+            ("described", nil, "about a glacier"), ("tagged", ["glacier"], nil),
+            ("glacier", nil, nil),
+        ] as [(String, [String]?, String?)] {
+            var item = Item(
+                id: ItemID(name),
+                kind: .folder,
+                fileName: name,
+                parentID: ItemID("root")
+            )
+            (item.tags, item.description) = (tags.map { TextList($0) }, text)
+            item.clientModifiedTime = Timestamp(seconds: 5)
+            try await fixture.page([.changed(item)])
+        }
+        #expect(try await find("glacier") == ["glacier", "tagged", "described"])
+    }
+
     @Test("an item that is gone is not found, and one that came back is")
     func removal() async throws {
         try make("report.pdf")

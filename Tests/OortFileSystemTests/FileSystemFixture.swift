@@ -235,6 +235,21 @@ final class FakeService: ContentFetcher, FolderLister {
         news.withLock { $0[item] }?()
     }
 
+    /// With whom items are shared, for a service that says it when it is asked; nil for another.
+    let shares = Mutex<[Inode: TextList]?>(nil)
+    let askedShares = Mutex<[Inode]>([])
+
+    var tellsShares: Bool { shares.withLock { $0 != nil } }
+
+    func sharedWith(_ item: Inode) async throws(ProviderError) -> TextList {
+        if isOffline.withLock({ $0 }) { throw ProviderError(.offline, detail: "test") }
+        askedShares.withLock { $0.append(item) }
+        guard let told = shares.withLock({ $0?[item] }) else {
+            throw ProviderError(.noPermission, detail: "test")
+        }
+        return told
+    }
+
     func roomIsShown() { shownRooms.withLock { $0 += 1 } }
 
     private final class Parts: Sendable {

@@ -513,6 +513,9 @@ struct OperationTests {
         item.rev = Revision("r")
         item.version = "v"
         item.contentHash = ContentHash(algorithm: .md5, value: "h")
+        item.isShared = true
+        item.sharedWith = TextList(["Grace Other", "staff (group)"])
+        item.tags = TextList(["urgent", "tax 2026"])
         try await fixture.observe(item)
         try await fixture.know()
         let inode = try await system.lookup("f", in: root).value().attributes.inode
@@ -528,9 +531,52 @@ struct OperationTests {
             "createdTime": "1970-01-01T00:00:00.000Z", "size": "5", "mimeType": "m",
             "thumbnail": "no", "tag": "t", "rev": "r", "version": "v", "contentHash": "md5:h",
             "permissions": "read,write,delete,share", "status": "synced", "availability": "online",
+            "shared": "yes", "sharedWith": "Grace Other; staff (group)",
+            "tags": "urgent; tax 2026",
         ]
         #expect(
             found == Dictionary(uniqueKeysWithValues: expected.map { ("user.oort." + $0, $1) })
+        )
+    }
+
+    @Test("with whom an item is shared is asked for by its name only, once for a while")
+    func askedShares() async throws {
+        let name = "user.oort.sharedWith"
+        for file in ["shared", "unshared", "secret", "later"] {
+            try await fixture.observe(file, [1])
+        }
+        try await fixture.know()
+        let service = fixture.service
+        func inode(_ name: String) async throws -> Inode {
+            try await system.lookup(name, in: root).value().attributes.inode
+        }
+        let shared = try await inode("shared")
+        await fails(.noAttribute, system.extendedAttribute(name, of: shared))
+        let (unshared, later) = (try await inode("unshared"), try await inode("later"))
+        service.shares.withLock { $0 = [shared: TextList(["Grace"]), unshared: TextList()] }
+        #expect(try await !system.extendedAttributes(of: shared).value().contains(name))
+        #expect(service.askedShares.withLock { $0.isEmpty })
+        for _ in 0..<2 {
+            let told = try await system.extendedAttribute(name, of: shared).value()
+            #expect(told == Array("Grace".utf8))
+            await fails(.noAttribute, system.extendedAttribute(name, of: unshared))
+        }
+        #expect(service.askedShares.withLock { $0 } == [shared, unshared])
+        // What the service does not say to this person; what is not at the service; the top folder.
+        let secret = try await inode("secret")
+        await fails(.noAttribute, system.extendedAttribute(name, of: secret))
+        let new = try await system.make("new", in: root).0.attributes.inode
+        await fails(.noAttribute, system.extendedAttribute(name, of: new))
+        await fails(.noAttribute, system.extendedAttribute(name, of: .root))
+        service.isOffline.withLock { $0 = true }
+        await fails(.offline, system.extendedAttribute(name, of: later))
+        #expect(
+            try await system.extendedAttribute(name, of: shared).value() == Array("Grace".utf8)
+        )
+        service.isOffline.withLock { $0 = false }
+        service.shares.withLock { $0?[later] = TextList(["Ada"]) }
+        #expect(
+            try await system.extendedAttribute(name, of: later).value() == Array("Ada".utf8)
         )
     }
 

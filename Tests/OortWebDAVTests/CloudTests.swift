@@ -104,6 +104,62 @@ struct CloudTests {
         try await OpenCloud.with { cloud in try await Self.checkShared(cloud) }
     }
 
+    @Test("a Nextcloud lists with whom an item is shared, and its tags, at no further question")
+    func sharees() async throws {
+        try await Cloud.with { cloud in
+            let client = cloud.client()
+            for name in ["mine", "lent", "theirs"] { cloud.write("x", to: [name]) }
+            let people = [
+                SimulatedSharee(id: "grace", name: "Grace <Other> & Co; Ltd"),
+                SimulatedSharee(id: "bob", name: ""),
+                SimulatedSharee(id: "staff", name: "Staff", isGroup: true),
+                SimulatedSharee(id: "grace2", name: "Grace <Other> & Co, Ltd"),
+            ]
+            SimulatorEdit.lend(path: ["lent"], to: people).apply(to: cloud.service)
+            SimulatorEdit.tag(path: ["lent"], ["urgent", "R&D <x>", "a\nb"])
+                .apply(to: cloud.service)
+            SimulatorEdit.share(path: ["theirs"], SimulatedContent("x")).apply(to: cloud.service)
+            SimulatorEdit.lend(path: ["theirs"], to: people).apply(to: cloud.service)
+            let links = try #require(client.links)
+            _ = try await links.share(LinkWish(item: .at("lent"), isFolder: false))
+            cloud.simulator.clearCalls()
+            let listed = try await client.listing(of: .root).entries
+            #expect(cloud.calls == 1)
+            let entries = Dictionary(uniqueKeysWithValues: listed.map { ($0.name, $0) })
+            let lent = try #require(entries["lent"])
+            #expect(
+                lent.sharedWith.joined
+                    == "Grace <Other> & Co, Ltd; bob; Staff (group); anyone with the link"
+            )
+            #expect(lent.tags?.joined == "R&D <x>; a b; urgent")
+            #expect(lent.isShared)
+            #expect(entries["mine"]?.sharedWith.isEmpty == true)
+            #expect(entries["mine"]?.tags?.isEmpty == true)
+            // Of what others share, the server does not list whom it is shared with.
+            #expect(entries["theirs"]?.sharedWith.isEmpty == true)
+            #expect(try await client.entry(at: .init(["lent"])).sharedWith == lent.sharedWith)
+        }
+        try await Cloud.with(isOwnCloud: true) { cloud in
+            cloud.write("x", to: ["lent"])
+            let person = SimulatedSharee(id: "grace", name: "Grace Other")
+            SimulatorEdit.lend(path: ["lent"], to: [person]).apply(to: cloud.service)
+            SimulatorEdit.tag(path: ["lent"], ["urgent"]).apply(to: cloud.service)
+            let entry = try #require(try await cloud.client().listing(of: .root).entries.first)
+            #expect(entry.isShared && entry.sharedWith.isEmpty && entry.tags == nil)
+        }
+    }
+
+    @Test("ten thousand people of one item are listed as some of them, and how many more")
+    func manySharees() async throws {
+        try await Cloud.with { cloud in
+            cloud.write("x", to: ["lent"])
+            let people = (1...10_000).map { SimulatedSharee(id: "p\($0)", name: "Person \($0)") }
+            SimulatorEdit.lend(path: ["lent"], to: people).apply(to: cloud.service)
+            let entry = try #require(try await cloud.client().listing(of: .root).entries.first)
+            #expect(entry.sharedWith.joined.hasSuffix("; Person 100; and 9900 more"))
+        }
+    }
+
     private static func checkShared<Service>(_ cloud: SignedInCloud<Service>) async throws {
         let client = cloud.client()
         for name in ["mine", "with a person", "with a group", "by a link"] {

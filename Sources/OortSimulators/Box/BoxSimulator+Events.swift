@@ -80,6 +80,8 @@ extension BoxSimulator {
         let type: JSON =
             if tree.isTrashed(item.id) {
                 "ITEM_TRASH"
+            } else if item.extra["taggedVersion"]?.integer == item.version {
+                "TAG_ITEM_CREATE"
             } else {
                 noted
                     ?? (item.movedVersion == item.version

@@ -128,6 +128,7 @@ extension BoxSimulator {
             "can_set_share_access": true,
         ]
         json["shared_link"] = item.extra["link"] ?? .null
+        json["tags"] = .array(item.tags.map { .string($0) })
         json["lock"] = .null
         return json
     }

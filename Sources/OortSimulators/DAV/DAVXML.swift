@@ -45,9 +45,30 @@ enum DAVXML {
     /// How an item is shared, by the numbers of the family: a person 0, a group 1, a link 3.
     static func shareTypes(_ item: SimulatedItem, hasLink: Bool) -> String? {
         var types = item.extra["share-types"]?.elements?.compactMap(\.integer) ?? []
+        types += Set(item.sharees.map { $0.isGroup ? 1 : 0 }).sorted()
         if hasLink { types.append(3) }
         return types.isEmpty
             ? nil : types.map { "<oc:share-type>\($0)</oc:share-type>" }.joined()
+    }
+
+    /// With whom the person shares an item, as Nextcloud lists it.
+    static func sharees(_ item: SimulatedItem, hasLink: Bool) -> String {
+        func sharee(_ id: String, _ name: String, _ type: Int) -> String {
+            "<nc:sharee><nc:id>\(escaped(id))</nc:id><nc:display-name>\(escaped(name))"
+                + "</nc:display-name><nc:type>\(type)</nc:type></nc:sharee>"
+        }
+        var all = item.sharees.map { sharee($0.id, $0.name, $0.isGroup ? 1 : 0) }
+        if hasLink { all.append(sharee("", "", 3)) }
+        return all.joined()
+    }
+
+    /// The tags of an item, as Nextcloud lists them: by name.
+    static func systemTags(_ item: SimulatedItem) -> String {
+        item.tags.sorted().enumerated().map { number, tag in
+            "<nc:system-tag oc:can-assign=\"true\" oc:id=\"\(number + 1)\" "
+                + "oc:user-assignable=\"true\" oc:user-visible=\"true\">\(escaped(tag))"
+                + "</nc:system-tag>"
+        }.joined()
     }
 
     /// A file's tag is its revision's; a folder's follows from all that is below.
@@ -132,6 +153,7 @@ enum DAVXML {
         "quota-available-bytes": "d", "id": "oc", "fileid": "oc", "permissions": "oc",
         "owner-display-name": "oc", "data-fingerprint": "oc", "share-types": "oc",
         "size": "oc", "checksums": "oc", "mount-type": "nc", "is-mount-root": "nc",
+        "sharees": "nc", "system-tags": "nc",
         "is-federated": "nc", "creation_time": "nc", "has-preview": "nc", "is-encrypted": "nc",
         "trashbin-filename": "nc", "trashbin-original-location": "nc",
         "trashbin-deletion-time": "nc",

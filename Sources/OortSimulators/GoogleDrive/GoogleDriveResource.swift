@@ -135,7 +135,9 @@ extension GoogleDriveSimulator {
             let isMine = role == .owner && !item.isStrangers
             fields["ownedByMe"] = .bool(isMine)
             fields["owners"] = [person(isMe: isMine)]
-            fields["shared"] = .bool(!isMine || item.extra["isPublic"] != nil)
+            fields["shared"] = .bool(
+                !isMine || item.extra["isPublic"] != nil || !item.sharees.isEmpty
+            )
             if item.extra["sharedWithMeTime"] != nil { fields["sharingUser"] = person(isMe: false) }
         }
         switch item.kind {

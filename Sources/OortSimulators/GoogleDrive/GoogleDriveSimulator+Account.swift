@@ -243,6 +243,13 @@ extension GoogleDriveSimulator {
                     "displayName": .string(self.account.displayName),
                 ]
             ]
+            all += item.sharees.map { one in
+                [
+                    "kind": "drive#permission", "id": .string(one.id), "role": "reader",
+                    "type": one.isGroup ? "group" : "user", "displayName": .string(one.name),
+                    "emailAddress": .string("\(one.id)@example.com"), "deleted": false,
+                ]
+            }
             if let role = item.extra["isPublic"]?.text { all.append(everybody(role)) }
             let (page, next) = try Self.page(of: all, request)
             return .json(

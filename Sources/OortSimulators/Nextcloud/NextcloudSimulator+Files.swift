@@ -91,6 +91,10 @@ extension NextcloudSimulator {
         let hasLink = state.withLock { $0.shares.contains { $0.item == item.id } }
         // Empty where it is not shared.
         values["share-types"] = DAVXML.shareTypes(item, hasLink: hasLink) ?? ""
+        if !isOwnCloud {
+            values["sharees"] = DAVXML.sharees(item, hasLink: hasLink)
+            values["system-tags"] = DAVXML.systemTags(item)
+        }
         let access = item.isFolder ? "CK" : "W"
         values["permissions"] =
             switch (mount, isMountRoot) {

@@ -265,7 +265,20 @@ extension OneDriveSimulator {
                 }
             }
         }
-        return .json(["value": .array(links)])
+        let people: [JSON] = item.sharees.map { one in
+            let identity: JSON = ["displayName": .string(one.name), "id": .string(one.id)]
+            return [
+                "id": .string("\(item.id);\(one.id)"), "roles": ["read"],
+                "grantedToV2": one.isGroup ? ["group": identity] : ["user": identity],
+            ]
+        }
+        let owner: JSON = [
+            "id": .string("\(item.id);owner"), "roles": ["owner"],
+            "grantedToV2": [
+                "user": ["displayName": .string(account.displayName), "id": "owner"]
+            ],
+        ]
+        return .json(["value": .array([owner] + people + links)])
     }
 
     private static let scopes = ["anonymous", "organization", "users"]

@@ -76,7 +76,7 @@ extension OneDriveSimulator {
             "createdBy": person(isMe: !item.isStrangers),
             "lastModifiedBy": person(isMe: !item.isStrangers),
         ]
-        if item.isStrangers { fields["shared"] = ["scope": "users"] }
+        if item.isStrangers || !item.sharees.isEmpty { fields["shared"] = ["scope": "users"] }
         fields["size"] = .integer(item.size)
         if !(isRoot && isFeed) { fields["eTag"] = .string(tags.eTag) }
         if let text = item.description { fields["description"] = .string(text) }

@@ -108,12 +108,23 @@ struct EngineLister: FolderLister {
 
     func roomIsShown() { engine.roomIsShown() }
 
-    func makeFolder(_ name: String, in folder: Inode) async throws(ProviderError) {
-        let parent: ItemReference?
-        do throws(CatalogError) { parent = try await catalog.reference(to: folder) } catch {
+    var tellsShares: Bool { provider.shares != nil }
+
+    func sharedWith(_ item: Inode) async throws(ProviderError) -> TextList {
+        guard let shares = provider.shares, let reference = try await reference(to: item) else {
+            return TextList()
+        }
+        return try await shares.sharedWith(reference)
+    }
+
+    private func reference(to item: Inode) async throws(ProviderError) -> ItemReference? {
+        do throws(CatalogError) { return try await catalog.reference(to: item) } catch {
             throw ProviderError(.localContent, detail: "catalog: \(error)")
         }
-        guard let parent else {
+    }
+
+    func makeFolder(_ name: String, in folder: Inode) async throws(ProviderError) {
+        guard let parent = try await reference(to: folder) else {
             throw ProviderError(.parentNotFound, detail: "the service does not know the folder")
         }
         _ = try await provider.createFolder(NewFolder(parent: parent, name: name))

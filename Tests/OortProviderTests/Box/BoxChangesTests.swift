@@ -97,6 +97,28 @@ struct BoxChangesTests {
         }
     }
 
+    @Test("tags are listed with the items, a new one is told, and events do not take them away")
+    func tags() async throws {
+        try await BoxWorld.with { box in
+            let world = box.world
+            let item = try await world.upload("abc", as: "a.txt")
+            _ = try await world.upload("abc", as: "plain.txt")
+            world.somebodyElse(.tag(path: ["a.txt"], ["urgent", "Steuer\n2026", "urgent"]))
+            var replica = FeedReplica(of: world.provider)
+            try await replica.catchUp(with: world.provider)
+            #expect(replica.items[item.id]?.tags?.joined == "urgent; Steuer 2026")
+            #expect(replica.named("plain.txt").first?.tags?.isEmpty == true)
+            world.somebodyElse(.tag(path: ["a.txt"], ["paid"]))
+            try await replica.catchUp(with: world.provider)
+            #expect(replica.items[item.id]?.tags?.joined == "paid")
+            world.somebodyElse(.move(from: ["a.txt"], to: ["b.txt"]))
+            try await replica.catchUp(with: world.provider)
+            // Nothing is said of them: what is known holds.
+            #expect(replica.named("b.txt").map(\.tags) == [nil])
+            #expect(try await world.provider.item(world.reference(item)).tags?.joined == "paid")
+        }
+    }
+
     @Test("a folder that comes back brings all that lies in it, by one event")
     func restoredFolder() async throws {
         try await BoxWorld.with { box in

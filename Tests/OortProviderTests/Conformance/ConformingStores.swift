@@ -85,7 +85,7 @@ extension StoreVisitor {
         switch edit {
         case .write(let path, let content, _):
             try await send("PUT", key(path), body: content.bytes)
-        case .share: throw NoSuchAbility()
+        case .share, .tag, .lend: throw NoSuchAbility()
         case .makeFolder(let path): try await send("PUT", key(path) + "/")
         case .move(let from, let to):
             for name in try await objects().keys

@@ -36,6 +36,36 @@ struct OneDriveUnitTests {
         }
     }
 
+    @Test(
+        "each kind of permission has its names, and the owner's none",
+        arguments: [
+            (#""roles":["owner"],"grantedToV2":{"user":{"displayName":"Me"}}"#, []),
+            (#""roles":["read"],"grantedToV2":{"user":{"displayName":"Bob"}}"#, ["Bob"]),
+            (#""roles":["read"],"grantedToV2":{"siteUser":{"displayName":"Bob"}}"#, ["Bob"]),
+            (#""grantedToV2":{"group":{"displayName":"Staff"}}"#, ["Staff (group)"]),
+            (#""grantedTo":{"user":{"displayName":"","email":"b@x"}}"#, ["b@x"]),
+            (#""invitation":{"email":"guest@x"}"#, ["guest@x"]),
+            (#""link":{"scope":"anonymous"}"#, ["anyone with the link"]),
+            (#""link":{}"#, ["anyone with the link"]),
+            (
+                #""link":{"scope":"organization"}"#,
+                ["everyone in the organization with the link"]
+            ),
+            (
+                #""link":{"scope":"users"},"grantedToIdentitiesV2":[{"user":{"displayName":"A"}},{}]"#,
+                ["A"]
+            ),
+            ("", []),
+        ] as [(String, [String])]
+    )
+    func shares(_ fields: String, _ names: [String]) throws {
+        let permission = try OneDriveAPI.decode(
+            OneDriveShares.Permission.self,
+            from: Array("{\(fields)}".utf8)
+        )
+        #expect(permission.names == names)
+    }
+
     @Test("ids of personal drives are compared without case and leading zeros")
     func spelling() throws {
         let first = DriveAddress(drive: "F0978A1B2C3D4E5", item: "0f0978a1b2c3d4e5!s12")
