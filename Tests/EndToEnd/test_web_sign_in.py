@@ -270,6 +270,7 @@ def test_who_says_no_and_who_never_answers(machine, clouds, person):
         begin()
     ada.choose("Dropbox")
     ada.send("Go on to Dropbox")
+    assert ada.driver.title.startswith("Accounts")
     assert "3 sign-ins are under way already" in text(ada.driver)
     said = ada.show("/accounts")
     assert said.count("The sign-in to Dropbox") == 3
@@ -537,6 +538,17 @@ def test_only_the_page_itself_signs_in(machine, clouds, page, folder):
         assert post(path, id="x", account="nobody", seen="9" * 40).status == 303
     assert post("/sign-in", kind="webdav", password="a" * 70_000).status == 413
     assert set(accounts(machine)) == {"dropbox", "weather"}
+
+    # Without the script the browser loads a sign-in's page anew, until it is over.
+    place = post("/sign-in", kind="dropbox").headers["Location"]
+    shown = eventually(lambda: (lambda one: one if "asks you" in one else None)(
+        asker.ask("GET", place).content.decode()), "the service's page is waited for")
+    refresh = '<noscript><meta http-equiv="refresh" content="4"></noscript>'
+    assert refresh in shown
+    step = asker.ask("GET", place.replace("/sign-in/", "/sign-in-step/")).content.decode().strip()
+    assert f'data-step="{step}"' in shown
+    assert post("/sign-in-cancel", id=place.split("/")[-1]).headers["Location"] == place
+    assert refresh not in asker.ask("GET", place).content.decode()
 
     # A password that is refused is in no answer, in no address and in no log.
     place = post("/sign-in", **wish).headers["Location"]

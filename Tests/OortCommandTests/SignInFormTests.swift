@@ -164,6 +164,17 @@ struct SiteSignInsTests {
         }
     }
 
+    @Test("a sign-in that nobody finishes ends by itself")
+    func limit() async throws {
+        let signIns = SiteSignIns(timeLimit: .milliseconds(1))
+        let id = try Self.waiting(signIns)
+        guard case .failed(let failure) = try await Self.ended(signIns, id) else {
+            Issue.record("it did not fail")
+            return
+        }
+        #expect(failure.message.hasPrefix("Nobody finished"))
+    }
+
     @Test("nothing is known of a sign-in that never was")
     func unknown() {
         let signIns = SiteSignIns()

@@ -32,6 +32,7 @@ extension Site {
             \(notices)\(guide ?? introduction(service, filled))
             <form class="fill" method="post" action="/sign-in">\
             <input type="hidden" name="token" value="\(visit.formToken)">\
+            <input type="hidden" name="back" value="/accounts">\
             <input type="hidden" name="kind" value="\(service.name)">\(fixed)\
             \(form.fields.filter { !$0.isRare }.map { field($0, filled) })\
             \(rare.isEmpty ? nil : more)\

@@ -74,7 +74,9 @@ final class SiteSignIns: Sendable {
     /// How many are remembered that have ended.
     private static let mostEnded = 8
     /// How long one may take in all.
-    static let timeLimit = Duration.seconds(25 * 60)
+    private let timeLimit: Duration
+
+    init(timeLimit: Duration = .seconds(25 * 60)) { self.timeLimit = timeLimit }
 
     /// Begins a sign-in, and returns its id.
     ///
@@ -101,7 +103,7 @@ final class SiteSignIns: Sendable {
         }
         let task = Task { [self] in
             let alarm = Task {
-                guard (try? await Task.sleep(for: Self.timeLimit)) != nil else { return }
+                guard (try? await Task.sleep(for: timeLimit)) != nil else { return }
                 let words = "Nobody finished the sign-in: it was ended."
                 end(id, .failed(Failure(words)), isFromOutside: true)
             }
