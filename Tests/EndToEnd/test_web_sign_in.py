@@ -15,6 +15,7 @@ from cloud_servers import CloudServer
 from machine import eventually, read
 from servers import KEYS, Server
 from test_registration import IDS
+from test_sftp_passwords import PASSWORD as SFTP_PASSWORD, PasswordServer
 
 PASSWORD = "Wrong-Horse.Battery=7531"
 
@@ -441,6 +442,37 @@ def test_ssh_asks_on_the_page_whether_it_is_the_right_server(machine, clouds, se
     known.write_text(f"[127.0.0.1]:{server.port} {other.with_suffix('.pub').read_text()}")
     ada.send()
     ada.until_said("The server is not taken for the one that you mean")
+
+
+@pytest.mark.skipif(
+    os.getuid() != 0, reason="only root gives a server a person with a password of its own")
+def test_a_password_at_sftp_is_tried_once(machine, clouds, folder, person):
+    machine.mount()
+    server = PasswordServer(folder)
+    try:
+        ada = person()
+        ada.choose("SFTP")
+        options = "\n".join(server.options()[2::2])
+        place = f"ada@127.0.0.1:{server.port}{server.root}"
+        ada.fill(address=place, options=options)
+        ada.send()
+        said = ada.until_said("No key and no agent let you in")
+        assert "the field “Password”" in said and "--" not in said
+        ada.fill(password=PASSWORD)
+        ada.send()
+        ada.until_said("Check the user and the password, and sign in again.")
+        server.has_logged(failed=1, accepted=0)
+        assert ada.value("address") == place and ada.value("password") == ""
+        ada.fill(password=SFTP_PASSWORD)
+        ada.send()
+        ada.until("Signed in")
+        works(machine, "sftp")
+        assert read(server.root / "from here.txt") == "from here"
+        assert server.count("Failed") == 1
+        told_nowhere(machine, ada.seen, PASSWORD, SFTP_PASSWORD)
+        machine.unmount()
+    finally:
+        server.stop()
 
 
 def test_signing_out(machine, clouds, person):
