@@ -19,6 +19,7 @@ final class SSHAnswerer: Sendable {
 
     private let folder: String
     private let secret: [UInt8]
+    private let isKnown: (@Sendable (SSHHostKey) -> Bool)?
     private let listener: Int32
     private let state: Mutex<State>
 
@@ -34,14 +35,18 @@ final class SSHAnswerer: Sendable {
     ///   - secret: the answer.
     ///   - folder: where the socket is made, and the name by which `ssh` starts the program.
     ///   - program: the program that asks here (`SSHAskpass`).
+    ///   - isKnown: whether a host is the one that is meant; called on the answerer's thread, which waits; nil
+    ///     where nobody can be asked.
     /// - Throws: `Errno` of what cannot be made, or of a program that cannot be run.
     init(
         _ address: SFTPAddress,
         secret: String,
         folder: String,
-        program: String
+        program: String,
+        isKnown: (@Sendable (SSHHostKey) -> Bool)? = nil
     ) throws(Errno) {
         self.folder = folder
+        self.isKnown = isKnown
         self.secret = Array(secret.utf8)
         state = Mutex(State(answers: SSHAnswers(address)))
         var found = stat()
@@ -109,7 +114,15 @@ final class SSHAnswerer: Sendable {
         guard let words = UnixSocket.receive(from: line, atMost: Self.longestQuestion) else {
             return
         }
-        let question = SSHQuestion(String(decoding: words, as: UTF8.self))
+        let text = String(decoding: words, as: UTF8.self)
+        let question = SSHQuestion(text)
+        if let isKnown, case .hostKey(let fingerprint) = question {
+            // Without an answer ssh takes the host for unknown.
+            if isKnown(SSHHostKey(question: text, fingerprint: fingerprint)) {
+                _ = UnixSocket.send(Array("yes".utf8), to: line)
+            }
+            return
+        }
         let isOnTheWay = Self.parent(of: asker) != ssh
         switch state.withLock({ $0.answers.answer(to: question, isOnTheWay: isOnTheWay) }) {
         case .secret: _ = UnixSocket.send(secret, to: line)

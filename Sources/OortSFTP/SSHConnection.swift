@@ -1,3 +1,4 @@
+import Dispatch
 import Foundation
 import OortModel
 import OortProcesses
@@ -94,6 +95,48 @@ public actor SSHConnection {
         } catch { throw cannotStart(error) }
     }
 
+    /// Has `ssh` ask whether the server is the right one, without a login and without a terminal.
+    ///
+    /// `isMeant` is asked of the server's key and of those of hosts on the way to it, one after another, and
+    /// may take as long as a person does. `ssh` notes what is meant among the known hosts; it is ended when the
+    /// task is cancelled.
+    ///
+    /// - Throws: `.noProgram` where `ssh` cannot be started, `.local` where it could not ask.
+    public func introduce(
+        asking isMeant: @escaping @Sendable (SSHHostKey) async -> Bool
+    ) async throws(SSHFailure) {
+        try makeFolder()
+        let answerer = try answerer("") { key in
+            // The answerer's own thread waits, no task's.
+            let answer = Mutex(false)
+            let isAnswered = DispatchSemaphore(value: 0)
+            Task {
+                let isRight = await isMeant(key)
+                answer.withLock { $0 = isRight }
+                isAnswered.signal()
+            }
+            isAnswered.wait()
+            return answer.withLock(\.self)
+        }
+        defer { answerer.close() }
+        let process: SSHProcess
+        do {
+            process = try SSHProcess(
+                program,
+                address.introductionArguments,
+                environment: environment.merging(answerer.environment) { _, own in own }
+            )
+        } catch { throw cannotStart(error) }
+        answerer.answer(process)
+        await withTaskCancellationHandler {
+            await process.wait()
+        } onCancel: {
+            process.endAtOnce()
+        }
+        // No session owns them.
+        for pipe in [process.transport.input, process.transport.output] { try? pipe.close() }
+    }
+
     private func cannotStart(_ error: any Error) -> SSHFailure {
         SSHFailure(.noProgram, "\(program) cannot be started: \(error); install openssh-client")
     }
@@ -124,15 +167,7 @@ public actor SSHConnection {
 
     private func openMain() async throws(SSHFailure) -> SFTPSession {
         guard !isClosed else { throw Self.closed }
-        do {
-            try FileManager.default.createDirectory(
-                atPath: folder,
-                withIntermediateDirectories: true,
-                attributes: [.posixPermissions: 0o700]
-            )
-        } catch {
-            throw SSHFailure(.local, "\(folder) cannot be made: \(error)")
-        }
+        try makeFolder()
         try? FileManager.default.removeItem(atPath: socket)
         let sharing = ["-M", "-S", socket]
         let line = try await address.secret == nil ? open(sharing) : openAnswering(sharing)
@@ -145,20 +180,44 @@ public actor SSHConnection {
         return line.session
     }
 
-    private static let closed = SSHFailure(.cancelled, "the connection is closed")
+    private func makeFolder() throws(SSHFailure) {
+        do {
+            try FileManager.default.createDirectory(
+                atPath: folder,
+                withIntermediateDirectories: true,
+                attributes: [.posixPermissions: 0o700]
+            )
+        } catch {
+            throw SSHFailure(.local, "\(folder) cannot be made: \(error)")
+        }
+    }
 
-    /// Opens a session whose `ssh` may ask for the account's secret.
-    private func openAnswering(_ sharing: [String]) async throws(SSHFailure) -> Line {
-        let text = try await secretToTry()
-        let answerer: SSHAnswerer
+    private func answerer(
+        _ text: String,
+        isKnown: (@Sendable (SSHHostKey) -> Bool)? = nil
+    ) throws(SSHFailure) -> SSHAnswerer {
         do throws(Errno) {
-            answerer = try SSHAnswerer(address, secret: text, folder: folder, program: askpass)
+            return try SSHAnswerer(
+                address,
+                secret: text,
+                folder: folder,
+                program: askpass,
+                isKnown: isKnown
+            )
         } catch {
             throw SSHFailure(
                 .local,
                 "ssh cannot ask for the secret (by \(askpass), in \(folder)): \(error)"
             )
         }
+    }
+
+    private static let closed = SSHFailure(.cancelled, "the connection is closed")
+
+    /// Opens a session whose `ssh` may ask for the account's secret.
+    private func openAnswering(_ sharing: [String]) async throws(SSHFailure) -> Line {
+        let text = try await secretToTry()
+        let answerer = try answerer(text)
         defer { answerer.close() }
         do throws(SSHFailure) { return try await open(sharing, answerer) } catch {
             if error.reason == .refused { refused = (text, error) }

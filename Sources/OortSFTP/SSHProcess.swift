@@ -114,6 +114,17 @@ final class SSHProcess: Sendable {
         for continuation in waiting { continuation.resume() }
     }
 
+    /// Waits until the process has ended.
+    func wait() async {
+        await withCheckedContinuation { continuation in
+            let isOver = state.withLock { state in
+                if state.identifier != nil { state.waiting.append(continuation) }
+                return state.identifier == nil
+            }
+            if isOver { continuation.resume() }
+        }
+    }
+
     /// Ends the process, and returns its last words once it is over.
     func lastWords() async -> String {
         // Who has no session has nothing to wait for; what was said is in the pipe already.
@@ -123,13 +134,7 @@ final class SSHProcess: Sendable {
             guard (try? await Task.sleep(for: .seconds(2))) != nil else { return }
             giveUp()
         }
-        await withCheckedContinuation { continuation in
-            let isOver = state.withLock { state in
-                if state.identifier != nil { state.waiting.append(continuation) }
-                return state.identifier == nil
-            }
-            if isOver { continuation.resume() }
-        }
+        await wait()
         alarm.cancel()
         return state.withLock { String(decoding: $0.words, as: UTF8.self) }
     }

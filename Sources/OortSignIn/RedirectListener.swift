@@ -182,7 +182,10 @@ final class RedirectListener: Sendable {
                     "Access was denied. Nothing was changed. You can close this window."
                 )
             case .failure:
-                return page(.badRequest, "The service refused the sign-in. The terminal says why.")
+                return page(
+                    .badRequest,
+                    "The service refused the sign-in. Where you began it, Oort says why."
+                )
             }
         }
 

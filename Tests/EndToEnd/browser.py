@@ -1,11 +1,14 @@
 """Debian's Chromium, driven by Selenium, and the page of `oort web` in it."""
 
 import base64
+import http.client
 import os
 import re
 import signal
 import subprocess
+import urllib.parse
 
+from axe_core_python.selenium import Axe
 from selenium import webdriver
 from selenium.webdriver.common.by import By
 
@@ -124,3 +127,51 @@ def complaints(driver):
     """What Chromium logged of scripts, resources and policies that failed."""
     return [entry["message"] for entry in driver.get_log("browser")
             if not entry["message"].startswith("chrome://")]
+
+
+def check(driver):
+    """No fault that axe finds, nothing wider than the window, nothing that Chromium complained of."""
+    faults = [(fault["id"], [node["html"] for node in fault["nodes"]])
+              for fault in Axe().run(driver)["violations"]]
+    assert faults == [], driver.current_url
+    widths = driver.execute_script(
+        "return [document.documentElement.scrollWidth, document.documentElement.clientWidth]")
+    assert widths[0] <= widths[1], (driver.current_url, widths)
+    assert complaints(driver) == []
+
+
+class Asker:
+    """Somebody who sends requests without a browser."""
+
+    def __init__(self, site):
+        self.site = site
+        self.cookie = None
+
+    def ask(self, method, path, body=None, **fields):
+        headers = {"Host": f"127.0.0.1:{self.site.port}"}
+        if self.cookie:
+            headers["Cookie"] = self.cookie
+        headers.update({name.replace("_", "-"): value for name, value in fields.items()})
+        connection = http.client.HTTPConnection("127.0.0.1", self.site.port, timeout=240)
+        connection.putrequest(method, path, skip_host=True, skip_accept_encoding=True)
+        data = urllib.parse.urlencode(body).encode() if body is not None else b""
+        for name, value in headers.items():
+            if value is not None:
+                connection.putheader(name, value)
+        if method == "POST":
+            connection.putheader("Content-Length", str(len(data)))
+        connection.endheaders(data)
+        answer = connection.getresponse()
+        answer.content = answer.read()
+        connection.close()
+        return answer
+
+    def enter(self):
+        answer = self.ask("GET", f"/enter?token={self.site.token}")
+        assert answer.status == 200
+        self.cookie = answer.headers["Set-Cookie"].split(";")[0]
+        return answer
+
+    def form_token(self):
+        page = self.ask("GET", "/pins").content.decode()
+        return page.split('name="token" value="')[1].split('"')[0]

@@ -53,6 +53,38 @@ def session(folder, machine):
 
 
 @pytest.fixture
+def page(machine):
+    """Starts the page of `oort web`."""
+    from browser import Page  # only where a browser is used
+    pages = []
+
+    def open_page(*arguments, **more):
+        pages.append(Page(machine, *arguments, **more))
+        return pages[-1]
+
+    yield open_page
+    for each in pages:
+        each.stop()
+        # The token opens the page once, so that it is of no further use; and nothing else secret is printed.
+        assert each.said.count(each.token) == 1
+
+
+@pytest.fixture
+def browser(folder):
+    """Starts a browser."""
+    from browser import chromium
+    drivers = []
+
+    def start(**more):
+        drivers.append(chromium(folder / f"profile{len(drivers)}", **more))
+        return drivers[-1]
+
+    yield start
+    for driver in drivers:
+        driver.quit()
+
+
+@pytest.fixture
 def faults(folder):
     return Faults(folder)
 

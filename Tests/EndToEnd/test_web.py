@@ -1,6 +1,5 @@
 """The page of `oort web`: in a real browser, and against requests that no browser of the user's sends."""
 
-import http.client
 import io
 import os
 import pathlib
@@ -8,45 +7,15 @@ import stat
 import wave
 import urllib.parse
 
-import pytest
-from axe_core_python.selenium import Axe
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.ui import Select
 
-from browser import Page, chromium, complaints, enter, film, press, text
+from browser import Asker, check, complaints, enter, film, press, text
 from machine import eventually, held_port, read
 
 # What brings a file's content, at each cloud.
 CONTENT = {"dropbox": "files/download", "drive": "files.get"}
-
-
-@pytest.fixture
-def page(machine):
-    pages = []
-
-    def open_page(*arguments, **more):
-        pages.append(Page(machine, *arguments, **more))
-        return pages[-1]
-
-    yield open_page
-    for each in pages:
-        each.stop()
-        # The token opens the page once, so that it is of no further use; and nothing else secret is printed.
-        assert each.said.count(each.token) == 1
-
-
-@pytest.fixture
-def browser(folder):
-    drivers = []
-
-    def start(**more):
-        drivers.append(chromium(folder / f"profile{len(drivers)}", **more))
-        return drivers[-1]
-
-    yield start
-    for driver in drivers:
-        driver.quit()
 
 
 def picture(width, height, colour):
@@ -86,17 +55,6 @@ def sound(seconds):
         file.setframerate(44_100)
         file.writeframes(bytes(88_200 * seconds))
     return target.getvalue()
-
-
-def check(driver):
-    """No fault that axe finds, nothing wider than the window, nothing that Chromium complained of."""
-    faults = [(fault["id"], [node["html"] for node in fault["nodes"]])
-              for fault in Axe().run(driver)["violations"]]
-    assert faults == [], driver.current_url
-    widths = driver.execute_script(
-        "return [document.documentElement.scrollWidth, document.documentElement.clientWidth]")
-    assert widths[0] <= widths[1], (driver.current_url, widths)
-    assert complaints(driver) == []
 
 
 def test_the_page_in_a_browser(machine, clouds, folder, page, browser):
@@ -285,43 +243,6 @@ def conflicting(machine, clouds, cloud, drive):
     clouds.gates[cloud].open()
     machine.sync()
     eventually(lambda: read(path) == "one\ntheirs\nthree\n", "the other side's edit shows")
-
-
-class Asker:
-    """Somebody who sends requests without a browser."""
-
-    def __init__(self, site):
-        self.site = site
-        self.cookie = None
-
-    def ask(self, method, path, body=None, **fields):
-        headers = {"Host": f"127.0.0.1:{self.site.port}"}
-        if self.cookie:
-            headers["Cookie"] = self.cookie
-        headers.update({name.replace("_", "-"): value for name, value in fields.items()})
-        connection = http.client.HTTPConnection("127.0.0.1", self.site.port, timeout=240)
-        connection.putrequest(method, path, skip_host=True, skip_accept_encoding=True)
-        data = urllib.parse.urlencode(body).encode() if body is not None else b""
-        for name, value in headers.items():
-            if value is not None:
-                connection.putheader(name, value)
-        if method == "POST":
-            connection.putheader("Content-Length", str(len(data)))
-        connection.endheaders(data)
-        answer = connection.getresponse()
-        answer.content = answer.read()
-        connection.close()
-        return answer
-
-    def enter(self):
-        answer = self.ask("GET", f"/enter?token={self.site.token}")
-        assert answer.status == 200
-        self.cookie = answer.headers["Set-Cookie"].split(";")[0]
-        return answer
-
-    def form_token(self):
-        page = self.ask("GET", "/pins").content.decode()
-        return page.split('name="token" value="')[1].split('"')[0]
 
 
 def test_only_whom_it_is_for(machine, clouds, folder, page):

@@ -177,6 +177,8 @@ public final class NextcloudSimulator: SimulatedService, DAVSimulator {
         switch place.program {
         case .login where !isOwnCloud: return beginLogin(request)
         case .poll where !isOwnCloud: return pollLogin(request)
+        case .flow(let token) where !isOwnCloud: return loginPage(request, token)
+        case .grant where !isOwnCloud: return grant(request)
         default: break
         }
         guard state.withLock({ $0.failures <= 10 }) else {
@@ -214,7 +216,7 @@ public final class NextcloudSimulator: SimulatedService, DAVSimulator {
         case .versions(let user, let parts):
             guard user == Self.userID else { return Self.failure(403, "Forbidden", "") }
             return versions(request, parts)
-        case .status, .login, .poll, .unknown:
+        case .status, .login, .poll, .flow, .grant, .unknown:
             return SimulatorAnswer(
                 status: 404,
                 headers: [("Content-Type", "text/html")],
@@ -378,6 +380,41 @@ public final class NextcloudSimulator: SimulatedService, DAVSimulator {
         ])
     }
 
+    /// The page to which a sign-in leads a person, who is logged in there already.
+    private func loginPage(_ request: SimulatorRequest, _ token: String) -> SimulatorAnswer {
+        guard request.method == "GET", state.withLock({ $0.flow?.loginToken == token }) else {
+            return Self.page("Your login token is invalid or has expired", status: 403)
+        }
+        let action = request.url(host: Self.host, path: "/login/v2/grant")
+        return Self.page(
+            """
+            <form method="post" action="\(action)"><input type="hidden" name="stateToken" \
+            value="\(token)"><button>Grant access</button></form>
+            """
+        )
+    }
+
+    private func grant(_ request: SimulatorRequest) -> SimulatorAnswer {
+        let isGranted = state.withLock { state in
+            guard request.method == "POST", let flow = state.flow,
+                request.form["stateToken"] == flow.loginToken
+            else { return false }
+            state.flow?.isGranted = true
+            return true
+        }
+        return isGranted
+            ? Self.page("Account connected. Your client should now be connected!")
+            : Self.page("State token does not match", status: 403)
+    }
+
+    private static func page(_ words: String, status: Int = 200) -> SimulatorAnswer {
+        SimulatorAnswer(
+            status: status,
+            headers: [("Content-Type", "text/html; charset=utf-8")],
+            body: .bytes(Array("<!doctype html><html><body>\(words)</body></html>".utf8))
+        )
+    }
+
     private func pollLogin(_ request: SimulatorRequest) -> SimulatorAnswer {
         let isGranted = state.withLock { state in
             guard let flow = state.flow, flow.isGranted,
@@ -412,7 +449,8 @@ public final class NextcloudSimulator: SimulatedService, DAVSimulator {
 /// Where a request goes.
 struct Place {
     enum Program {
-        case status, login, poll, preview, search, unknown
+        case status, login, poll, grant, preview, search, unknown
+        case flow(String)
         case ocs([String])
         case files(user: String, [String])
         case trash(user: String, [String])
@@ -430,6 +468,8 @@ struct Place {
         case ["status.php"]: program = .status
         case ["login", "v2"]: program = .login
         case ["login", "v2", "poll"]: program = .poll
+        case ["login", "v2", "grant"]: program = .grant
+        case ["login", "v2", "flow", plain.last]: program = .flow(plain.last ?? "")
         case ["core", "preview"]: program = .preview
         default: break
         }
@@ -467,6 +507,8 @@ struct Place {
         case .status: "status.php"
         case .login: "login"
         case .poll: "poll"
+        case .flow: "flow"
+        case .grant: "grant"
         case .preview: "preview"
         case .search: "search"
         case .ocs(let parts): "ocs/" + parts.joined(separator: "/")

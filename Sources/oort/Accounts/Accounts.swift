@@ -73,16 +73,18 @@ struct Accounts: Sendable {
     ///   - service: where they are from.
     ///   - name: the user's name for it; nil finds the account's old name, or a free one.
     ///   - kept: the accounts that the catalog has, on the list or not.
+    ///   - isWanted: asked once, right before anything is kept; nothing is kept where it says no.
     /// - Returns: the account as it is on the list now.
-    /// - Throws: `Failure` when the service refuses them, or the name is another account's; nothing
-    ///   is changed then.
+    /// - Throws: `Failure` when the service refuses them, the name is another account's, or the account is
+    ///   not wanted any more; nothing is changed then.
     func add(
         _ credentials: Credentials?,
         at address: String? = nil,
         beginningAt path: [String]? = nil,
         service: CloudService,
         name: String?,
-        kept: [KeptAccount]
+        kept: [KeptAccount],
+        isWanted: () -> Bool = { true }
     ) async throws(Failure) -> RegisteredAccount {
         let trial = MemoryTokenStore(credentials, of: service.name)
         var newcomer = RegisteredAccount(name: service.name, service: service.name)
@@ -121,6 +123,7 @@ struct Accounts: Sendable {
             email: identity.email,
             address: newcomer.address
         )
+        guard isWanted() else { throw Failure("The sign-in was cancelled: nothing was changed.") }
         do throws(SignInError) {
             if let current {
                 try await store.keep(current, of: account.name)

@@ -39,6 +39,29 @@ struct RegistrationGuide: Sendable {
     /// What may be wrong where the browser showed an error and never came back.
     var browserErrors: [String] = []
 
+    /// Why a text is no client id; nil where it has the form of one.
+    func objection(to id: String) -> Failure? {
+        isID(id) ? nil : Failure("That is no \(idTitle): \(idForm).")
+    }
+
+    /// What a service's refusal of a registration means, in words.
+    func failure(_ refusal: OAuthRefusal, at service: CloudService) -> Failure {
+        let words = [refusal.code, refusal.text].filter { !$0.isEmpty }
+        return Failure(
+            "\(service.title) does not know it: \(words.joined(separator: ", ")).",
+            advice: advice(on: words.joined(separator: " "))
+                ?? "Copy it once more, without spaces."
+        )
+    }
+
+    /// That a service could not be asked.
+    static func failure(_ error: SignInError, at service: CloudService) -> Failure {
+        Failure(
+            "\(service.title) cannot be asked: \(error).",
+            advice: "Check the network, HTTPS_PROXY and ca_file in the settings, and try again."
+        )
+    }
+
     /// What to do about a refusal in the service's words; nil for one that is not known.
     func advice(on words: String) -> String? {
         refusals.first { words.localizedCaseInsensitiveContains($0.sign) }?.advice
@@ -103,8 +126,8 @@ struct RegistrationDialog {
     /// What the person pastes; nil where it is not a registration that the service knows.
     private func client() async throws(Failure) -> OAuthClient? {
         let id = try ask("\n\(guide.idTitle): ")
-        guard guide.isID(id) else {
-            Console.write("That is no \(guide.idTitle): \(guide.idForm).")
+        if let objection = guide.objection(to: id) {
+            Console.write("\(objection)")
             return nil
         }
         var client = OAuthClient(id: id)
@@ -119,21 +142,11 @@ struct RegistrationDialog {
             case .known: Console.write("\(service.title) knows it.\n")
             case .unsaid: Console.write("")
             case .refused(let refusal):
-                let words = [refusal.code, refusal.text].filter { !$0.isEmpty }
-                Console.write(
-                    "\(service.title) does not know it: \(words.joined(separator: ", "))."
-                )
-                Console.write(
-                    guide.advice(on: words.joined(separator: " "))
-                        ?? "Copy it once more, without spaces."
-                )
+                Console.write("\(guide.failure(refusal, at: service))")
                 return nil
             }
         } catch {
-            throw Failure(
-                "\(service.title) cannot be asked: \(error).",
-                advice: "Check the network, HTTPS_PROXY and ca_file in the settings, and try again."
-            )
+            throw RegistrationGuide.failure(error, at: service)
         }
         return client
     }

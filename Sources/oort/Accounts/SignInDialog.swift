@@ -15,15 +15,10 @@ struct SignInDialog {
     /// Signs in by whichever way fits.
     ///
     /// - Parameter opensBrowser: whether this machine's browser is to be used.
-    /// - Returns: the tokens and the registration that they belong to.
-    /// - Throws: `Failure` in words for the person.
-    func run(opensBrowser: Bool) async throws(Failure) -> Credentials {
-        do throws(SignInError) {
-            let tokens = opensBrowser ? try await withBrowser() : try await withoutBrowser()
-            return Credentials(client: signIn.client, tokens: tokens)
-        } catch {
-            throw failure(error)
-        }
+    /// - Returns: the tokens.
+    /// - Throws: as `SignIn`.
+    func run(opensBrowser: Bool) async throws(SignInError) -> Tokens {
+        opensBrowser ? try await withBrowser() : try await withoutBrowser()
     }
 
     private func withBrowser() async throws(SignInError) -> Tokens {
@@ -66,32 +61,6 @@ struct SignInDialog {
                 Console.write("That does not belong to this sign-in. Paste all of \(address):")
             }
         }
-    }
-
-    private func failure(_ error: SignInError) -> Failure {
-        let guide = service.oauth?.registration
-        let again = "Try again: oort login \(service.name)"
-        let advice: String? =
-            switch error {
-            case .denied: again
-            case .nothingPasted:
-                "\(again), and paste it when you are asked; or, without a terminal, sign in with "
-                    + "tokens: oort login \(service.name) --token-file FILE"
-            case .timedOut:
-                guide.map { guide in
-                    (["If the browser showed an error:"] + guide.browserErrors.map { "  \($0)" })
-                        .joined(separator: "\n") + "\n" + again
-                } ?? again
-            case .refused(let refusal):
-                guide?.advice(on: "\(refusal.code) \(refusal.text)")
-                    ?? "Check the client id and what README.md says of \(service.title)'s registration."
-            case .portsTaken: "End that program and try again."
-            case .unsupported: "Use another way: a browser, or --token-file FILE."
-            case .transport:
-                "Check the network, HTTPS_PROXY and ca_file in the settings, and try again."
-            case .malformedAnswer, .tokenFile, .store: nil
-            }
-        return Failure("\(service.title): \(TerminalText.line("\(error)")).", advice: advice)
     }
 }
 

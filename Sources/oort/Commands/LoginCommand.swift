@@ -1,6 +1,5 @@
 import ArgumentParser
 import Foundation
-import OortModel
 import OortSignIn
 
 /// `oort login`.
@@ -88,88 +87,40 @@ struct LoginCloudCommand: AsyncParsableCommand {
     var noBrowser = false
 
     func run() async throws {
-        let path = try beginning()
-        let surroundings = try Surroundings()
-        try surroundings.folders.make()
-        if let name { try AccountName.check(name) }
-        let accounts = try await Accounts(surroundings)
-        let (service, access) = (service.service, service.access)
-        let settings = surroundings.settings.service(service.name)
-        let client = try await client(service, settings, accounts)
-        let credentials: Credentials
-        if let tokenFile {
-            credentials = Credentials(client: client, tokens: try TokenFile.read(tokenFile))
-        } else {
-            let client = try await registered(client, service, access, accounts, surroundings)
-            let signIn = accounts.signIn(service, access, client)
-            guard client.secret != nil || !signIn.service.needsClientSecret else {
-                throw Self.noSecret(service, client, surroundings)
-            }
-            let dialog = SignInDialog(service: service, signIn: signIn)
-            credentials = try await dialog.run(opensBrowser: !noBrowser)
-        }
-        try await NewAccount(surroundings, accounts).add(
-            credentials,
-            beginningAt: path,
-            service: service,
-            name: name
+        let person = TerminalPerson(opensBrowser: !noBrowser)
+        let login = CloudLogin(
+            service: service.service,
+            access: service.access,
+            name: name,
+            root: root,
+            clientID: clientID,
+            clientSecretFile: clientSecretFile,
+            tokenFile: tokenFile
         )
-    }
-
-    /// The names of the folder where the account is to begin, none for the whole account; nil where the
-    /// person gave none.
-    ///
-    /// - Throws: `Failure` where the service's accounts cannot begin at one, before anybody signs in.
-    private func beginning() throws(Failure) -> [String]? {
-        guard let root else { return nil }
-        let path = root.parts(between: "/").map(String.init).filter { !$0.isEmpty }
-        guard !path.isEmpty else { return [] }
-        guard service.access.beginsAtFolders else {
-            throw Failure(
-                "An account at \(service.service.title) cannot begin at a folder.",
-                advice: "Leave --root out; a folder that you do not want to see can be "
-                    + "left out of the mount: leave_out in config.toml."
+        try await SignInContext.run(named: name, for: person) { context in
+            try await login.run(
+                context,
+                register: { () throws(Failure) in try await register(context) },
+                consent: { signIn throws(SignInError) in
+                    let dialog = SignInDialog(service: login.service, signIn: signIn)
+                    return try await dialog.run(opensBrowser: !noBrowser)
+                }
             )
         }
-        return path
     }
 
-    /// The registration: from the flags, the settings, or the last sign-in under this name.
-    private func client(
-        _ service: CloudService,
-        _ settings: Settings.Service,
-        _ accounts: Accounts
-    ) async throws(Failure) -> OAuthClient? {
-        guard let id = clientID ?? settings.clientID else {
-            return try await accounts.client(ofAccount: name ?? service.name)
-        }
-        let file = clientSecretFile ?? settings.clientSecretFile
-        return OAuthClient(
-            id: id,
-            secret: try file.map { path throws(Failure) in try ClientSecretFile.read(path) }
-        )
-    }
-
-    /// The registration that there is, or that the person makes now.
-    private func registered(
-        _ client: OAuthClient?,
-        _ service: CloudService,
-        _ access: OAuthAccess,
-        _ accounts: Accounts,
-        _ surroundings: Surroundings
-    ) async throws(Failure) -> OAuthClient {
-        if let client { return client }
-        guard let guide = access.registration, RegistrationDialog.isPossible else {
-            throw Self.noRegistration(service, surroundings)
-        }
+    /// The registration that the person makes now; nil where nobody is there.
+    private func register(_ context: SignInContext) async throws(Failure) -> OAuthClient? {
+        let (service, access) = (service.service, service.access)
+        guard let guide = access.registration, RegistrationDialog.isPossible else { return nil }
         let dialog = RegistrationDialog(service, guide, opensBrowser: !noBrowser) {
             client throws(SignInError) in
-            try await accounts.signIn(service, access, client).registrationState()
+            try await context.accounts.signIn(service, access, client).registrationState()
         }
         let made = try await dialog.run()
         var lines = [
             "The registration is kept with the account. For more accounts of yours at \(service.title),",
-            "put it into \(surroundings.folders.settingsFile):",
+            "put it into \(context.surroundings.folders.settingsFile):",
             "  [\(service.name)]",
             "  client_id = \"\(TerminalText.line(made.id))\"",
         ]
@@ -178,123 +129,6 @@ struct LoginCloudCommand: AsyncParsableCommand {
         }
         Console.write(lines.joined(separator: "\n") + "\n")
         return made
-    }
-
-    private static func noRegistration(
-        _ service: CloudService,
-        _ surroundings: Surroundings
-    ) -> Failure {
-        Failure(
-            "\(service.title) only lets in programs that are registered there, and there is no client id.",
-            advice: """
-                Register once as README.md says, then: oort login \(service.name) --client-id ID
-                or put it into \(surroundings.folders.settingsFile):
-                  [\(service.name)]
-                  client_id = "ID"
-                """
-        )
-    }
-}
-
-extension LoginCloudCommand {
-    fileprivate static func noSecret(
-        _ service: CloudService,
-        _ client: OAuthClient,
-        _ surroundings: Surroundings
-    ) -> Failure {
-        Failure(
-            "\(service.title) allows no sign-in under a registration without its secret.",
-            advice: """
-                Put the client secret, which \(service.title) shows beside the client id, into a file \
-                that only you can read, then: oort login \(service.name) \
-                --client-id \(TerminalText.line(client.id)) --client-secret-file FILE
-                or put it into \(surroundings.folders.settingsFile):
-                  [\(service.name)]
-                  client_id = "ID"
-                  client_secret_file = "FILE"
-                """
-        )
-    }
-}
-
-/// The end of every sign-in: the account is put on the list, and a running mount has it at once.
-struct NewAccount {
-    private let surroundings: Surroundings
-    private let accounts: Accounts
-
-    init(_ surroundings: Surroundings, _ accounts: Accounts) {
-        self.surroundings = surroundings
-        self.accounts = accounts
-    }
-
-    /// Asks the service whose account it is, and says so on the terminal.
-    ///
-    /// - Throws: as `Accounts.add`.
-    func add(
-        _ credentials: Credentials?,
-        at address: String? = nil,
-        beginningAt path: [String]? = nil,
-        service: CloudService,
-        name: String?
-    ) async throws {
-        let account = try await enter(
-            credentials,
-            at: address,
-            beginningAt: path,
-            service: service,
-            name: name
-        )
-        try await announce(account, at: service, isSecret: credentials != nil)
-    }
-
-    /// Asks the service whose account it is, and puts it on the list.
-    ///
-    /// - Throws: as `Accounts.add`; the account is then not on the list.
-    func enter(
-        _ credentials: Credentials?,
-        at address: String? = nil,
-        beginningAt path: [String]? = nil,
-        service: CloudService,
-        name: String?
-    ) async throws -> RegisteredAccount {
-        let control = ControlClient(folders: surroundings.folders)
-        // Read only now: a person takes minutes to sign in.
-        let kept =
-            control.isMountRunning
-            ? try await control.keptAccounts()
-            : try RestingState(folders: surroundings.folders).keptAccounts()
-        return try await accounts.add(
-            credentials,
-            at: address,
-            beginningAt: path,
-            service: service,
-            name: name,
-            kept: kept
-        )
-    }
-
-    /// Says that an account is on the list, and notifies a running mount; `isSecret` is whether the account
-    /// signs in with something that the token store holds.
-    func announce(
-        _ account: RegisteredAccount,
-        at service: CloudService,
-        isSecret: Bool
-    ) async throws {
-        let control = ControlClient(folders: surroundings.folders)
-        let person = [account.displayName, account.email].compactMap(\.self)
-            .joined(separator: ", ")
-        Console.write(
-            "Signed in to \(service.title) as \(TerminalText.line(person)); the account is \"\(account.name)\"."
-        )
-        if isSecret {
-            Console.write("What it signs in with lies in \(accounts.store.place).")
-        }
-        if control.isMountRunning {
-            try await control.accountAdded(account.name)
-            Console.write("It is mounted now.")
-        } else {
-            Console.write("Mount it: oort mount")
-        }
     }
 }
 

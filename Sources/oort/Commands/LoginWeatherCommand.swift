@@ -1,5 +1,4 @@
 import ArgumentParser
-import Foundation
 import OortWeather
 
 /// `oort login weather`.
@@ -33,28 +32,8 @@ struct LoginWeatherCommand: AsyncParsableCommand {
     var name: String?
 
     func run() async throws {
-        let surroundings = try Surroundings()
-        try surroundings.folders.make()
-        if let name { try AccountName.check(name) }
-        if let contact, contact.isEmpty || !contact.utf8.allSatisfy({ (0x21...0x7E).contains($0) })
-        {
-            throw Failure(
-                "\"\(TerminalText.line(contact))\" is no address.",
-                advice: "Write an e-mail or web address, without spaces."
-            )
-        }
-        guard let service = Services.named("weather") else { return }
-        let address = try JSONEncoder().encode(
-            WeatherAccount(source: source.name, contact: contact)
-        )
-        let accounts = try await Accounts(surroundings)
-        try await NewAccount(surroundings, accounts).add(
-            nil,
-            at: String(decoding: address, as: UTF8.self),
-            service: service,
-            name: name
-        )
-        await accounts.shutdown()
+        let login = WeatherLogin(source: source.name, contact: contact, name: name)
+        try await SignInContext.run(named: name, for: TerminalPerson()) { try await login.run($0) }
     }
 }
 

@@ -20,36 +20,15 @@ struct LogoutCommand: AsyncParsableCommand {
     var name: String
 
     func run() async throws {
-        let surroundings = try Surroundings()
-        let accounts = try await Accounts(surroundings)
-        let control = ControlClient(folders: surroundings.folders)
-        let kept =
-            control.isMountRunning
-            ? try await control.keptAccounts()
-            : try RestingState(folders: surroundings.folders).keptAccounts()
-        let account = try accounts.account(named: name, kept: kept)
-        let resting = RestingState(folders: surroundings.folders)
+        let signOut = try await SignOut(of: name, Surroundings())
         /// What the person saw and gave up; whatever comes later is kept.
         var most = 0
         if discard {
-            let report =
-                control.isMountRunning ? try await control.status() : try await resting.report()
-            let lost = StatusText.onlyHere(report, of: name)
+            let lost = try await signOut.onlyHere()
             if lost.count > 0 { try confirm(lost.lines) }
             most = lost.count
         }
-        func forget() async throws {
-            if control.isMountRunning {
-                try await control.accountRemoved(name, givingUp: most)
-            } else {
-                try await resting.forget(accountNamed: name, givingUp: most)
-            }
-        }
-        // No work is given up before the sign-out is certain, and no account is signed out before it is
-        // certain that nothing would be lost.
-        if most == 0 { try await forget() }
-        let warning = try await accounts.remove(account)
-        if most > 0 { try await forget() }
+        let warning = try await signOut.run(givingUp: most)
         Console.write("Signed out of \"\(name)\".")
         if let warning { Console.error(warning) }
     }

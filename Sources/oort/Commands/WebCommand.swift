@@ -1,6 +1,7 @@
 import ArgumentParser
 import Foundation
 import OortSignIn
+import OortTransport
 
 /// `oort web`.
 struct WebCommand: AsyncParsableCommand, StopsOrderly {
@@ -8,7 +9,7 @@ struct WebCommand: AsyncParsableCommand, StopsOrderly {
         commandName: "web",
         abstract: "Show your clouds on a page in the browser of this machine, until Ctrl-C.",
         discussion: """
-            Accounts and room, transfers, search, folders with previews, what is kept here, trash, \
+            Accounts, signing in and out, and room, transfers, search, folders with previews, what is kept here, trash, \
             versions, conflicts side by side, settings and log. The address that is printed opens the page \
             once, in one browser, within ten minutes; only programs of yours on this machine reach it.
             """
@@ -32,6 +33,8 @@ struct WebCommand: AsyncParsableCommand, StopsOrderly {
     var port: UInt16?
 
     func run() async throws {
+        // It is given passwords. For a debugger there is a way around.
+        if ProcessInfo.processInfo.environment["OORT_DEBUGGABLE"] == nil { PrivateMemory.begin() }
         let folders = try Folders()
         // Says so where no mount runs.
         _ = try await ControlClient(folders: folders).status()

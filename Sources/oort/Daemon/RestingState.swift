@@ -184,10 +184,7 @@ struct RestingState {
         isMounted: Bool
     ) -> Failure {
         guard most == 0 else {
-            return Failure(
-                "\"\(name)\" has more that is only on this machine than was listed: all of it is kept.",
-                advice: "Sign out once more with --discard, or sign in again and let it go out."
-            )
+            return SignOut.hasMore(name)
         }
         return unsent > 0
             ? Self.unsent(unsent, of: name, isMounted: isMounted) : Self.held(held, of: name)

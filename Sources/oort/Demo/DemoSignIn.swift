@@ -73,7 +73,7 @@ struct DemoSignIn: Sendable {
         server.address.user = user
         let account = try await WebDAVDiscovery.account(
             at: server,
-            http: DAVSignIn.client(of: server, secret, http: http)
+            http: DAVLogin.client(of: server, secret, http: http)
         )
         credentials = Credentials(client: nil, tokens: Tokens(accessToken: secret))
         address = try Self.text(account)

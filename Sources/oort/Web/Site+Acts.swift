@@ -29,13 +29,17 @@ extension Site {
         case "restore-version": try await restoreVersion(form)
         case "read-version": return try await readVersion(form)
         case "resolve": try await resolve(form)
+        case "sign-in": return try await beginSignIn(form)
+        case "sign-in-cancel": return try cancelSignIn(form)
+        case "sign-in-host": return try answerHost(form)
+        case "sign-out": return try await endAccount(form)
         default: return .words("There is no form here.", status: 404)
         }
         return .see(Self.place(form["back"]))
     }
 
     /// A field that has to be there.
-    private func named(_ name: String, _ form: [String: String]) throws(Failure) -> String {
+    func named(_ name: String, _ form: [String: String]) throws(Failure) -> String {
         guard let value = form[name], !value.isEmpty else {
             throw Failure("The form has no \(name): load its page anew.")
         }

@@ -15,7 +15,8 @@ extension Site {
         let report = try await client.status()
         let accounts = report.accounts.map { account($0, report, visit) }
         let none: HTML = """
-            <p>No account is signed in. In a terminal, one of these adds one:</p>
+            <p>No account is signed in. <a href="/accounts">Add one</a>, or, in a terminal, by one of \
+            these:</p>
             <pre tabindex="0" role="region" aria-label="Commands">\(HTML.lines(Self.logins))</pre>
             """
         return """
@@ -68,11 +69,12 @@ extension Site {
             """
     }
 
-    /// The command that signs in again, alone, for copying.
+    /// The way to sign in again, and the command that does it, alone, for copying.
     private func signIn(_ account: AccountStatus) -> HTML? {
         account.signIn.map { command in
             """
-            <p>In a terminal of this machine:</p><pre tabindex="0" role="region" \
+            <p><a class="button" href="\(Self.address("/sign-in", account.name))">Sign in again</a></p>
+            <p>Or in a terminal of this machine:</p><pre tabindex="0" role="region" \
             aria-label="Command that signs in to \(account.name)">\(HTML.lines(command))</pre>
             """
         }

@@ -18,6 +18,8 @@ struct Site: Sendable {
     private let cookieName: String
     /// Who may see it.
     let admission: SiteAdmission
+    /// The sign-ins that a person began here.
+    let signIns = SiteSignIns()
     /// Called when the token was brought.
     private let entered: @Sendable () -> Void
 
@@ -120,6 +122,10 @@ struct Site: Sendable {
         case "trash": return .page(try await trash(visit))
         case "versions": return .page(try await versions(visit))
         case "conflicts": return .page(try await conflicts(visit))
+        case "accounts": return .page(try await accounts(visit))
+        case "sign-in": return .page(try await signIn(visit))
+        case "sign-in-step": return try signInStep(visit)
+        case "sign-out": return .page(try await signOut(visit))
         case "settings": return .page(try await settings(visit))
         case "log": return .page(try await log(visit))
         default: return notFound(visit)
@@ -151,7 +157,8 @@ struct Site: Sendable {
     static func place(_ text: String?) -> String {
         guard let parts = text?.dropping(beginning: "/")?.parts(between: "/"),
             let name = parts.first,
-            ["files", "pins", "trash", "versions", "conflicts"].contains(name),
+            ["files", "pins", "trash", "versions", "conflicts", "accounts", "sign-in"]
+                .contains(name),
             let path = SitePath(encoded: parts.dropFirst().joined(separator: "/"))
         else { return "/" }
         return "/\(name)/\(path.encoded)"
@@ -201,14 +208,16 @@ struct Site: Sendable {
 
     private static let chapters: [(place: String, title: String)] = [
         ("/", "Overview"), ("/files/", "Files"), ("/pins", "Kept here"), ("/trash", "Trash"),
-        ("/conflicts", "Conflicts"), ("/settings", "Settings"), ("/log", "Log"),
+        ("/conflicts", "Conflicts"), ("/accounts", "Accounts"), ("/settings", "Settings"),
+        ("/log", "Log"),
     ]
 
-    /// A whole page; `current` is the place of its chapter.
+    /// A whole page; `current` is the place of its chapter, `head` what its head has beside the usual.
     func page(
         _ title: String,
         current: String,
         _ visit: Visit,
+        head: HTML = "",
         _ body: HTML
     ) -> HTML {
         let chapters = Self.chapters.map { chapter -> HTML in
@@ -226,7 +235,7 @@ struct Site: Sendable {
             <meta name="viewport" content="width=device-width, initial-scale=1">
             <meta name="color-scheme" content="light dark">
             <link rel="stylesheet" href="/style.css"><link rel="icon" href="/icon.svg">
-            <script src="/script.js" defer></script></head>
+            <script src="/script.js" defer></script>\(head)</head>
             <body><a class="skip" href="#main">Skip to the content</a>
             <header><a class="home" href="/"><img src="/icon.svg" alt="" width="28" height="28"> Oort</a>
             <nav aria-label="Chapters"><ul>\(chapters)</ul></nav>

@@ -1,4 +1,4 @@
-/// The page's one script: shows transfers as they go, while a person looks.
+/// The page's one script: shows transfers as they go, while a person looks, and goes on with a sign-in.
 ///
 /// Everything else works without it.
 enum SiteScript {
@@ -22,6 +22,21 @@ enum SiteScript {
             setTimeout(follow, 2500);
         }
         if (live) follow();
+        // A sign-in went on, perhaps on the service's page in another tab: this one shows it.
+        const step = document.querySelector("[data-step]");
+        async function goOn() {
+            try {
+                const answer = await fetch(step.dataset.source, {credentials: "same-origin"});
+                if (answer.ok && (await answer.text()).trim() !== step.dataset.step) {
+                    location.reload();
+                    return;
+                }
+            } catch {
+                // As above.
+            }
+            setTimeout(goOn, 1000);
+        }
+        if (step) goOn();
 
         """
 }

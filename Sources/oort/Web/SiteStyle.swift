@@ -72,7 +72,7 @@ enum SiteStyle {
         dd { margin: 0; }
         meter, progress { width: 100%; max-width: 14rem; height: 1rem; vertical-align: middle; }
         .transfers { list-style: none; padding: 0; }
-        input, select, button, .button {
+        input, textarea, select, button, .button {
             font: inherit; min-height: 2.2rem; padding: .2rem .7rem; border-radius: .4rem; color: var(--ink);
             background: var(--card); border: 1px solid var(--soft); max-width: 100%;
         }
@@ -82,6 +82,23 @@ enum SiteStyle {
         button:hover, .button:hover { text-decoration: underline; }
         .acts { display: flex; flex-wrap: wrap; gap: .6rem 1rem; align-items: center; margin: .8rem 0; }
         .act { display: flex; flex-wrap: wrap; gap: .4rem; align-items: center; margin: 0; }
+        .fill { max-width: 36rem; margin-top: 1rem; }
+        .fill button { background: var(--button); color: var(--button-ink); border-color: var(--button); }
+        .field { margin: 0 0 1rem; }
+        .field label { display: block; font-weight: 600; }
+        .field input:not([type="checkbox"]), .field textarea, .field select { width: 100%; }
+        .field.check label { display: inline; font-weight: 400; }
+        .hint { color: var(--soft); font-size: .9rem; margin: .1rem 0 0; }
+        textarea { min-height: 4.5rem; resize: vertical; }
+        details { margin: 0 0 1rem; }
+        summary { cursor: pointer; padding: .3rem 0; color: var(--link); }
+        .kinds { list-style: none; padding: 0; display: grid; grid-template-columns: repeat(auto-fill, minmax(min(16rem, 100%), 1fr)); gap: .6rem 1rem; }
+        .kinds a { font-weight: 600; display: inline-block; padding: .2rem 0; }
+        .kinds p { margin: 0; color: var(--soft); font-size: .9rem; }
+        .steps > li { margin: 0 0 .8rem; }
+        .steps code { display: block; padding: .1rem 0; }
+        .main.button { background: var(--button); color: var(--button-ink); border-color: var(--button); padding: .5rem 1rem; }
+        .key pre { max-width: 60rem; }
         table { border-collapse: collapse; width: 100%; }
         th, td { text-align: left; padding: .3rem .8rem .3rem 0; vertical-align: middle; border-bottom: 1px solid var(--line); }
         tbody th { font-weight: 400; }
