@@ -368,6 +368,15 @@ extension FTPClient {
         at path: RemotePath,
         revision: Revision?
     ) async throws(ProviderError) {
+        try await delete(kind, at: path, revision: revision, mark: nil)
+    }
+
+    public func delete(
+        _ kind: PlaceEntry.Kind,
+        at path: RemotePath,
+        revision: Revision?,
+        mark: String?
+    ) async throws(ProviderError) {
         guard let found = try await find(path) else { return try await checkRoot() }
         if let revision, found.entry?.revision != revision {
             throw ProviderError(.preconditionFailed, detail: "\(path) has another revision")
@@ -386,7 +395,7 @@ extension FTPClient {
             throw refusal(reply, path)
         }
         let number = UInt32.random(in: .min ... .max)
-        let name = TrashFolder.name(seconds: second, number: number, of: path)
+        let name = TrashFolder.name(seconds: second, number: number, mark: mark, of: path)
         let trash = try await self.path(RemotePath([Self.trash]))
         let folder = try trash.appending(name)
         let target = try folder.appending(path.name ?? "")

@@ -94,6 +94,10 @@ public final class FTPClient: PlaceClient {
 
     public var trash: (any Trash)? { keepsTrash ? FTPTrash(client: self) : nil }
 
+    public func trashMark(of entry: PlaceEntry, at path: RemotePath, id: ItemID) -> String? {
+        keepsTrash ? id.rawValue : nil
+    }
+
     /// Whether a name is that of something that only this program makes, and that is of no worth to a
     /// person: what was renamed aside for a replacement that did not come about shows.
     static func isHidden(_ name: String) -> Bool {

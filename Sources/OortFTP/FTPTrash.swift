@@ -11,27 +11,38 @@ struct FTPTrash: Trash {
         below folder: ItemReference,
         page: PageToken?
     ) async throws(ProviderError) -> TrashPage {
+        TrashPage(entries: try await entries { _ in true }, next: nil)
+    }
+
+    func entry(marked mark: String) async throws(ProviderError) -> TrashEntry? {
+        try await entries { $0.mark.map { $0.isSameText(as: mark) } ?? false }.first
+    }
+
+    /// What lies in the folders of those deletions that are wanted.
+    private func entries(
+        of isWanted: (TrashFolder.Deletion) -> Bool
+    ) async throws(ProviderError) -> [TrashEntry] {
         let trash = RemotePath([FTPClient.trash])
         var found: [TrashEntry] = []
-        for deletion in try await client.trashFacts(of: trash) ?? [] where deletion.kind == .folder
-        {
-            let name = ByteNames.text(deletion.name)
-            guard let (time, origin) = TrashFolder.deletion(name) else { continue }
+        for folder in try await client.trashFacts(of: trash) ?? [] where folder.kind == .folder {
+            let name = ByteNames.text(folder.name)
+            guard let deletion = TrashFolder.deletion(name), isWanted(deletion) else { continue }
             for facts in try await client.trashFacts(of: trash.appending(name)) ?? [] {
                 guard facts.kind == .file || facts.kind == .folder else { continue }
                 let own = ByteNames.text(facts.name)
                 var entry = TrashEntry(
                     id: "\(name)/\(own)",
                     name: own,
-                    path: origin.map { $0.appending(own) }
+                    path: deletion.folder.map { $0.appending(own) }
                 )
-                entry.deletedTime = time
+                entry.deletedTime = deletion.time
+                entry.mark = deletion.mark
                 entry.kind = facts.kind == .folder ? .folder : .file
                 entry.size = facts.kind == .file ? facts.size : nil
                 found.append(entry)
             }
         }
-        return TrashPage(entries: found, next: nil)
+        return found
     }
 
     func restore(_ entry: TrashEntry, to place: Placement) async throws(ProviderError) {

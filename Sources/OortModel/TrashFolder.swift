@@ -1,9 +1,10 @@
 import Foundation
 
-/// The name of a deletion's folder in Oort's own trash on a server that has none: `SECONDS-NUMBER@FOLDER`.
+/// The name of a deletion's folder in Oort's own trash on a server that has none:
+/// `SECONDS-NUMBER-MARK@FOLDER`.
 ///
-/// It says when the deletion was and in which folder the thing lay, `/` written `%2F` and `%` written
-/// `%25`; a folder of too long a path is left out.
+/// It says when the deletion was, of which item (`TrashEntry.mark`; older ones do not), and in which folder
+/// the thing lay, `/` written `%2F` and `%` written `%25`; a folder of too long a path is left out.
 public enum TrashFolder {
     /// Bytes of the longest name that servers take.
     private static let longestName = 255
@@ -11,20 +12,38 @@ public enum TrashFolder {
     private static let length: Int64 = 30 * 86_400
 
     /// The name of a deletion's folder.
-    public static func name(seconds: Int64, number: UInt32, of path: RemotePath) -> String {
-        let plain = "\(seconds)-\(String(number, radix: 16))"
+    public static func name(
+        seconds: Int64,
+        number: UInt32,
+        mark: String?,
+        of path: RemotePath
+    ) -> String {
+        var plain = "\(seconds)-\(String(number, radix: 16))"
+        if let mark { plain += "-\(mark)" }
         guard let folder = path.parent else { return plain }
         let origin = folder.parts.map { $0.replacing("%", with: "%25") }.joined(separator: "%2F")
         let whole = "\(plain)@\(origin)"
         return ByteNames.bytes(whole).count <= longestName ? whole : plain
     }
 
-    /// When a deletion was, and in which folder the thing lay; nil for what is no deletion's folder.
-    public static func deletion(_ name: String) -> (time: Timestamp, folder: RemotePath?)? {
+    /// What the name of a deletion's folder says.
+    public struct Deletion: Sendable {
+        /// When the deletion was.
+        public var time: Timestamp
+        /// The mark of what was deleted.
+        public var mark: String?
+        /// In which folder it lay; nil where that is not known.
+        public var folder: RemotePath?
+    }
+
+    /// What a name says; nil for what is no deletion's folder.
+    public static func deletion(_ name: String) -> Deletion? {
         let parts = name.cut(atFirst: "@")
         guard let head = (parts.map { String($0.before) } ?? name).cut(atFirst: "-"),
             let seconds = Int64(head.before)
         else { return nil }
+        var deletion = Deletion(time: Timestamp(seconds: seconds))
+        deletion.mark = head.after.cut(atFirst: "-").map { String($0.after) }
         let folder = parts.map { found in
             RemotePath(
                 found.after.isEmpty
@@ -33,10 +52,10 @@ public enum TrashFolder {
                         .map { $0.replacing("%25", with: "%") }
             )
         }
-        guard folder?.parts.allSatisfy({ !$0.isEmpty && $0 != "." && $0 != ".." }) ?? true else {
-            return (Timestamp(seconds: seconds), nil)
+        if folder?.parts.allSatisfy({ !$0.isEmpty && $0 != "." && $0 != ".." }) ?? true {
+            deletion.folder = folder
         }
-        return (Timestamp(seconds: seconds), folder)
+        return deletion
     }
 
     /// The folders of deletions that may be removed for good, in the trash's order: those that were in the

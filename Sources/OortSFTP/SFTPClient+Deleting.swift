@@ -24,6 +24,15 @@ extension SFTPClient {
         at path: RemotePath,
         revision: Revision?
     ) async throws(ProviderError) {
+        try await delete(kind, at: path, revision: revision, mark: nil)
+    }
+
+    public func delete(
+        _ kind: PlaceEntry.Kind,
+        at path: RemotePath,
+        revision: Revision?,
+        mark: String?
+    ) async throws(ProviderError) {
         let session = try await connection.session()
         guard let found = try await find(path, session) else { return try await checkRoot(session) }
         let entry = entry(path, found)
@@ -37,7 +46,7 @@ extension SFTPClient {
         if traits.deletesToTrash {
             _ = try await rootPath()
             do throws(SFTPError) {
-                let folder = try await makeTrashFolder(for: path, session)
+                let folder = try await makeTrashFolder(for: path, mark, session)
                 do throws(SFTPError) {
                     let own = path.name ?? ""
                     let name = try SFTPPath(
@@ -142,6 +151,7 @@ extension SFTPClient {
     /// A new folder in the trash, for what lies at a path.
     func makeTrashFolder(
         for path: RemotePath,
+        _ mark: String?,
         _ session: SFTPSession
     ) async throws(SFTPError) -> SFTPPath {
         guard let root = root.withLock(\.self) else {
@@ -153,7 +163,12 @@ extension SFTPClient {
         // It may exist already.
         _ = session.send(.makeFolder(trash, attributes))
         let number = UInt32.random(in: .min ... .max)
-        let name = TrashFolder.name(seconds: now().seconds, number: number, of: path)
+        let name = TrashFolder.name(
+            seconds: now().seconds,
+            number: number,
+            mark: mark,
+            of: path
+        )
         let folder = trash.appending(try SFTPPath(ByteNames.bytes(name)))
         try await session.send(.makeFolder(folder, attributes)).answer()
         return folder

@@ -12,22 +12,35 @@ struct SFTPTrash: Trash {
         below folder: ItemReference,
         page: PageToken?
     ) async throws(ProviderError) -> TrashPage {
+        TrashPage(entries: try await entries { _ in true }, next: nil)
+    }
+
+    func entry(marked mark: String) async throws(ProviderError) -> TrashEntry? {
+        try await entries { $0.mark.map { $0.isSameText(as: mark) } ?? false }.first
+    }
+
+    /// What lies in the folders of those deletions that are wanted.
+    private func entries(
+        of isWanted: (TrashFolder.Deletion) -> Bool
+    ) async throws(ProviderError) -> [TrashEntry] {
         let place = RemotePath([SFTPClient.trash])
         let trash = try await client.path(place)
-        let entries = try await client.onSession(place) { session throws(SFTPError) in
-            let deletions: [SFTPEntry]
-            do throws(SFTPError) { deletions = try await session.entries(of: trash) } catch {
+        return try await client.onSession(place) { session throws(SFTPError) in
+            let folders: [SFTPEntry]
+            do throws(SFTPError) { folders = try await session.entries(of: trash) } catch {
                 // Nothing was ever deleted here.
                 guard error.kind == .status(.noSuchFile) else { throw error }
                 return [TrashEntry]()
             }
             var found: [TrashEntry] = []
-            for deletion in deletions where deletion.attributes.kind == .folder {
-                let name = ByteNames.text(deletion.name.bytes)
-                guard let (time, origin) = TrashFolder.deletion(name) else { continue }
+            for folder in folders where folder.attributes.kind == .folder {
+                let name = ByteNames.text(folder.name.bytes)
+                guard let deletion = TrashFolder.deletion(name), isWanted(deletion) else {
+                    continue
+                }
                 let inside: [SFTPEntry]
                 do throws(SFTPError) {
-                    inside = try await session.entries(of: trash.appending(deletion.name))
+                    inside = try await session.entries(of: trash.appending(folder.name))
                 } catch {
                     // It was removed meanwhile.
                     guard error.kind == .status(.noSuchFile) else { throw error }
@@ -39,9 +52,10 @@ struct SFTPTrash: Trash {
                     var trashed = TrashEntry(
                         id: "\(name)/\(own)",
                         name: own,
-                        path: origin.map { $0.appending(own) }
+                        path: deletion.folder.map { $0.appending(own) }
                     )
-                    trashed.deletedTime = time
+                    trashed.deletedTime = deletion.time
+                    trashed.mark = deletion.mark
                     trashed.kind = entry.attributes.kind == .folder ? .folder : .file
                     if trashed.kind == .file {
                         trashed.size = entry.attributes.size.map { Int64(clamping: $0) }
@@ -51,7 +65,6 @@ struct SFTPTrash: Trash {
             }
             return found
         }
-        return TrashPage(entries: entries, next: nil)
     }
 
     func restore(_ entry: TrashEntry, to place: Placement) async throws(ProviderError) {

@@ -15,6 +15,7 @@ struct TrashFolderTests {
         let name = TrashFolder.name(
             seconds: now - named * day,
             number: number,
+            mark: nil,
             of: RemotePath(["folder", "file"])
         )
         return (name, Timestamp(seconds: now - told * day))
