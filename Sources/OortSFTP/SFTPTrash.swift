@@ -32,38 +32,77 @@ struct SFTPTrash: Trash {
                 guard error.kind == .status(.noSuchFile) else { throw error }
                 return [TrashEntry]()
             }
-            var found: [TrashEntry] = []
-            for folder in folders where folder.attributes.kind == .folder {
-                let name = ByteNames.text(folder.name.bytes)
-                guard let deletion = TrashFolder.deletion(name), isWanted(deletion) else {
-                    continue
+            let wanted = folders.filter { folder in
+                folder.attributes.kind == .folder
+                    && (TrashFolder.deletion(ByteNames.text(folder.name.bytes)).map(isWanted)
+                        ?? false)
+            }
+            return try await Self.entries(in: wanted.map(\.name), of: trash, session)
+        }
+    }
+
+    /// How many deletions are looked into at once.
+    private static let listingsInFlight = 64
+
+    /// What lies in the folders of deletions, some looked into at once: each costs a round trip or two.
+    private static func entries(
+        in folders: [SFTPPath],
+        of trash: SFTPPath,
+        _ session: SFTPSession
+    ) async throws(SFTPError) -> [TrashEntry] {
+        typealias Looked = (index: Int, result: Result<[TrashEntry], SFTPError>)
+        var results: [Int: Result<[TrashEntry], SFTPError>] = [:]
+        await withTaskGroup(of: Looked.self) { group in
+            for (index, folder) in folders.enumerated() {
+                if index >= listingsInFlight, let looked = await group.next() {
+                    results[looked.index] = looked.result
                 }
-                let inside: [SFTPEntry]
-                do throws(SFTPError) {
-                    inside = try await session.entries(of: trash.appending(folder.name))
-                } catch {
-                    // It was removed meanwhile.
-                    guard error.kind == .status(.noSuchFile) else { throw error }
-                    continue
-                }
-                for entry in inside {
-                    var own = ByteNames.text(entry.name.bytes)
-                    if entry.attributes.kind == .link { own = LinkName.file(own) }
-                    var trashed = TrashEntry(
-                        id: "\(name)/\(own)",
-                        name: own,
-                        path: deletion.folder.map { $0.appending(own) }
-                    )
-                    trashed.deletedTime = deletion.time
-                    trashed.mark = deletion.mark
-                    trashed.kind = entry.attributes.kind == .folder ? .folder : .file
-                    if trashed.kind == .file {
-                        trashed.size = entry.attributes.size.map { Int64(clamping: $0) }
-                    }
-                    found.append(trashed)
+                group.addTask {
+                    do throws(SFTPError) {
+                        return (index, .success(try await entries(in: folder, of: trash, session)))
+                    } catch { return (index, .failure(error)) }
                 }
             }
-            return found
+            for await looked in group { results[looked.index] = looked.result }
+        }
+        var found: [TrashEntry] = []
+        for index in folders.indices {
+            if let result = results[index] { found += try result.get() }
+        }
+        return found
+    }
+
+    /// What lies in the folder of a deletion.
+    private static func entries(
+        in folder: SFTPPath,
+        of trash: SFTPPath,
+        _ session: SFTPSession
+    ) async throws(SFTPError) -> [TrashEntry] {
+        let name = ByteNames.text(folder.bytes)
+        guard let deletion = TrashFolder.deletion(name) else { return [] }
+        let inside: [SFTPEntry]
+        do throws(SFTPError) {
+            inside = try await session.entries(of: trash.appending(folder))
+        } catch {
+            // It was removed meanwhile.
+            guard error.kind == .status(.noSuchFile) else { throw error }
+            return []
+        }
+        return inside.map { entry in
+            var own = ByteNames.text(entry.name.bytes)
+            if entry.attributes.kind == .link { own = LinkName.file(own) }
+            var trashed = TrashEntry(
+                id: "\(name)/\(own)",
+                name: own,
+                path: deletion.folder.map { $0.appending(own) }
+            )
+            trashed.deletedTime = deletion.time
+            trashed.mark = deletion.mark
+            trashed.kind = entry.attributes.kind == .folder ? .folder : .file
+            if trashed.kind == .file {
+                trashed.size = entry.attributes.size.map { Int64(clamping: $0) }
+            }
+            return trashed
         }
     }
 

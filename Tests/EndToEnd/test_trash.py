@@ -1,6 +1,7 @@
 """What was deleted: listed with where it lay, and brought back."""
 
 import json
+import sys
 
 import pytest
 
@@ -199,6 +200,54 @@ def test_a_server_of_ones_own(machine, folder):
         assert read(drive / "100% of it" / "note.txt") == "the note"
         assert read(drive / "up.txt") == "top"
         assert listed(machine) == [] and list((server.root / ".oort-trash").iterdir()) == []
+    finally:
+        server.stop()
+
+
+# Stands before an SFTP server, writes down which folders of the trash are opened, and keeps the first few
+# of these requests back until there are eight.
+RELAY = """
+import subprocess, sys
+server = subprocess.Popen(["/usr/lib/openssh/sftp-server"], stdin=subprocess.PIPE)
+source, held, is_held = sys.stdin.buffer, [], True
+while len(head := source.read(4)) == 4:
+    body = source.read(int.from_bytes(head, "big"))
+    if body[0] == 11 and b"/.oort-trash/" in body:
+        with open(LOG, "a") as log:
+            print("opened", file=log)
+        if is_held:
+            held.append(head + body)
+            if len(held) < 8:
+                continue
+            head, body, is_held = b"", b"".join(held), False
+    server.stdin.write(head + body)
+    server.stdin.flush()
+server.stdin.close()
+server.wait()
+"""
+
+
+def test_a_servers_deletions_are_looked_into_together(machine, folder):
+    script, log = folder / "relay.py", folder / "opened"
+    script.write_text(RELAY.replace("LOG", repr(str(log))))
+    server = Server("sftp", folder, subsystem=f"{sys.executable} {script}")
+    try:
+        server.login(machine)
+        machine.mount()
+        drive, trash = machine.ready("sftp"), Trash(machine)
+        names = [f"{number}.txt" for number in range(12)]
+        for name in names:
+            (drive / name).write_text(name)
+        settled(machine)
+        for name in names:
+            trash.put(drive / name)
+        machine.sync()
+        # One after the other they would wait for ever.
+        assert {entry["name"] for entry in listed(machine, drive)} == set(names)
+        assert len(log.read_text().split()) == 12
+        log.unlink()
+        assert read(trash.bring_back("7.txt")) == "7.txt"
+        assert len(log.read_text().split()) == 1
     finally:
         server.stop()
 
