@@ -2,8 +2,8 @@ import OortModel
 
 /// What was deleted on a server: Oort's own `.oort-trash` in the account's folder.
 ///
-/// Each deletion has a folder of its own there, whose name is a `TrashFolder`'s. An entry's id is that
-/// folder's name and the thing's, with a slash between.
+/// Each deletion has a folder of its own there (`TrashFolder`). An entry's id is the names of that folder, of
+/// those in it with which its name goes on, and of the thing, with slashes between.
 struct FTPTrash: Trash {
     let client: FTPClient
 
@@ -26,12 +26,17 @@ struct FTPTrash: Trash {
         var found: [TrashEntry] = []
         for folder in try await client.trashFacts(of: trash) ?? [] where folder.kind == .folder {
             let name = ByteNames.text(folder.name)
-            guard let deletion = TrashFolder.deletion(name), isWanted(deletion) else { continue }
-            for facts in try await client.trashFacts(of: trash.appending(name)) ?? [] {
+            guard TrashFolder.deletion(name).map(isWanted) ?? false else { continue }
+            let (names, inside) = try await client.lookInto(name)
+            guard let deletion = TrashFolder.deletion(name, Array(names.dropFirst())) else {
+                continue
+            }
+            let id = names.joined(separator: "/")
+            for facts in inside {
                 guard facts.kind == .file || facts.kind == .folder else { continue }
                 let own = ByteNames.text(facts.name)
                 var entry = TrashEntry(
-                    id: "\(name)/\(own)",
+                    id: "\(id)/\(own)",
                     name: own,
                     path: deletion.folder.map { $0.appending(own) }
                 )
@@ -46,18 +51,23 @@ struct FTPTrash: Trash {
     }
 
     func restore(_ entry: TrashEntry, to place: Placement) async throws(ProviderError) {
-        guard let (folder, name) = entry.id.cut(atFirst: "/"), !name.has("/"), name != "..",
-            name != ".", TrashFolder.deletion(String(folder)) != nil
-        else { throw ProviderError(.notFound, detail: "no entry of the trash: \(entry.id)") }
-        let deletion = RemotePath([FTPClient.trash, String(folder)])
+        guard let names = TrashFolder.names(ofEntry: entry.id) else {
+            throw ProviderError(.notFound, detail: "no entry of the trash: \(entry.id)")
+        }
         // Moved as anything else; a rename replaces nothing.
         _ = try await client.move(
             entry.kind == .folder ? .folder : .file,
-            from: deletion.appending(String(name)),
+            from: RemotePath([FTPClient.trash] + names),
             to: place.folder.path.appending(place.name)
         )
+        var removals: [[UInt8]] = []
+        for count in (1..<names.count).reversed() {
+            let emptied = try await client.path(
+                RemotePath([FTPClient.trash] + names.prefix(count))
+            )
+            removals.append(client.command("RMD", emptied))
+        }
         // One that stays does no harm.
-        let emptied = try await client.path(deletion)
-        _ = try? await client.tell([client.command("RMD", emptied)], "\(deletion)")
+        _ = try? await client.tell(removals, names[0])
     }
 }

@@ -3,8 +3,8 @@ import SwiftSFTP
 
 /// Oort's own trash on a server: `.oort-trash` in the account's folder.
 ///
-/// Each deletion has a folder of its own there, whose name is a `TrashFolder`'s. An entry's id is that
-/// folder's name and the thing's, with a slash between.
+/// Each deletion has a folder of its own there (`TrashFolder`). An entry's id is the names of that folder, of
+/// those in it with which its name goes on, and of the thing, with slashes between.
 struct SFTPTrash: Trash {
     let client: SFTPClient
 
@@ -78,21 +78,35 @@ struct SFTPTrash: Trash {
         of trash: SFTPPath,
         _ session: SFTPSession
     ) async throws(SFTPError) -> [TrashEntry] {
-        let name = ByteNames.text(folder.bytes)
-        guard let deletion = TrashFolder.deletion(name) else { return [] }
-        let inside: [SFTPEntry]
+        var names = [ByteNames.text(folder.bytes)]
+        var place = trash.appending(folder)
+        var deletion = TrashFolder.deletion(names[0])
+        var inside: [SFTPEntry] = []
         do throws(SFTPError) {
-            inside = try await session.entries(of: trash.appending(folder))
+            inside = try await session.entries(of: place)
+            while deletion?.goesOn == true, names.count < TrashFolder.mostNames,
+                let more = inside.first(where: {
+                    $0.attributes.kind == .folder
+                        && TrashFolder.isMore(ByteNames.text($0.name.bytes))
+                })
+            {
+                names.append(ByteNames.text(more.name.bytes))
+                place = place.appending(more.name)
+                deletion = TrashFolder.deletion(names[0], Array(names.dropFirst()))
+                inside = try await session.entries(of: place)
+            }
         } catch {
             // It was removed meanwhile.
             guard error.kind == .status(.noSuchFile) else { throw error }
             return []
         }
+        guard let deletion else { return [] }
+        let id = names.joined(separator: "/")
         return inside.map { entry in
             var own = ByteNames.text(entry.name.bytes)
             if entry.attributes.kind == .link { own = LinkName.file(own) }
             var trashed = TrashEntry(
-                id: "\(name)/\(own)",
+                id: "\(id)/\(own)",
                 name: own,
                 path: deletion.folder.map { $0.appending(own) }
             )
@@ -107,10 +121,10 @@ struct SFTPTrash: Trash {
     }
 
     func restore(_ entry: TrashEntry, to place: Placement) async throws(ProviderError) {
-        guard let (folder, name) = entry.id.cut(atFirst: "/"), !name.has("/"), name != "..",
-            name != ".", TrashFolder.deletion(String(folder)) != nil
-        else { throw ProviderError(.notFound, detail: "no entry of the trash: \(entry.id)") }
-        let source = RemotePath([SFTPClient.trash, String(folder), String(name)])
+        guard let names = TrashFolder.names(ofEntry: entry.id) else {
+            throw ProviderError(.notFound, detail: "no entry of the trash: \(entry.id)")
+        }
+        let source = RemotePath([SFTPClient.trash] + names)
         let target = place.folder.path.appending(place.name)
         // A restore is an ordinary move; a rename replaces nothing.
         _ = try await client.move(
@@ -118,10 +132,14 @@ struct SFTPTrash: Trash {
             from: source,
             to: target
         )
-        let emptied = try await client.path(RemotePath([SFTPClient.trash, String(folder)]))
         // A folder that stays does no harm, and is removed after 30 days.
-        _ = try? await client.onSession(target) { session throws(SFTPError) in
-            try await session.send(.removeFolder(emptied)).answer()
+        for count in (1..<names.count).reversed() {
+            let emptied = try await client.path(
+                RemotePath([SFTPClient.trash] + names.prefix(count))
+            )
+            _ = try? await client.onSession(target) { session throws(SFTPError) in
+                try await session.send(.removeFolder(emptied)).answer()
+            }
         }
     }
 }
