@@ -2,6 +2,7 @@
 the service's own trash knows of it."""
 
 import os
+import sqlite3
 import time
 
 import pytest
@@ -116,3 +117,58 @@ def test_what_a_command_brings_back_is_forgotten_and_nothing_else(machine, place
     assert trash.names == {two}
     machine.oort("restore", drive / "other.txt")
     assert trash.names == set()
+
+
+@pytest.mark.clouds("dropbox")
+def test_what_nothing_tells_apart_is_not_guessed(machine, clouds):
+    """Dropbox says neither the id nor the time of a deleted folder."""
+    machine.login("dropbox")
+    machine.mount()
+    drive, trash = machine.ready("dropbox"), Trash(machine)
+    names = []
+    for text in (OLD, NEW):
+        (drive / "papers").mkdir()
+        (drive / "papers" / f"{text}.txt").write_text(text)
+        settled(machine)
+        names.append(trash.put(drive / "papers"))
+        machine.sync()
+    with pytest.raises(OSError):
+        trash.bring_back(names[0])
+    assert os.listdir(drive) == [] and trash.names == set(names)
+    trash.bring_back(names[1])
+    eventually(lambda: read(drive / "papers" / f"{NEW}.txt") == NEW, "all is back")
+    assert trash.names == {names[0]}
+
+
+@pytest.mark.clouds("dropbox")
+def test_what_an_older_oort_deleted(machine, clouds, folder):
+    """Neither its rows nor its folders at a server say which item it was."""
+    server = Server("sftp", folder)
+    try:
+        server.login(machine)
+        machine.mount()
+        drive, trash = machine.ready("sftp"), Trash(machine)
+        names = {}
+        for name, texts in {"differ.txt": (OLD, NEW), "alike.txt": ("one", "two")}.items():
+            names[name] = []
+            for text in texts:
+                pass_time(int(time.time()) + 1)
+                names[name].append(put(machine, trash, drive / name, text))
+                machine.sync()
+        machine.unmount()
+        with sqlite3.connect(machine.state / "catalog.sqlite") as catalog:
+            assert catalog.execute("UPDATE trashed SET mark = NULL").rowcount == 4
+        catalog.close()
+        for path in (server.root / ".oort-trash").iterdir():
+            seconds, number, *_, item = path.name.split("-")
+            path.rename(path.with_name(f"{seconds}-{number}@{item.partition('@')[2]}"))
+        machine.mount()
+        machine.ready("sftp")
+        assert read(trash.bring_back(names["differ.txt"][1])) == NEW
+        with pytest.raises(OSError):
+            trash.bring_back(names["alike.txt"][1])
+        assert os.listdir(drive) == ["differ.txt"]
+        assert trash.names == {names["differ.txt"][0], *names["alike.txt"]}
+        assert read(trash.bring_back(names["alike.txt"][0])) == "one"
+    finally:
+        server.stop()

@@ -173,7 +173,8 @@ extension CloudMount {
         if let same = alike.first(where: { Self.likeness($0, item, among: all) == .same }) {
             return same.entry
         }
-        guard alike.count < 2 else {
+        // A service may list one entry more than once (a path that was deleted twice).
+        guard Set(alike.map { ExactText($0.entry.id) }).count < 2 else {
             throw Failure(
                 "The trash of \(account.name) has several things that may be it: `oort trash` lists "
                     + "them, and `oort restore` brings back the one that you name."
