@@ -30,6 +30,8 @@ public struct TrashedNode: Hashable, Sendable {
     public var deleted: Timestamp
     /// What the program that deleted it wrote beside it.
     public var info: [UInt8]
+    /// What tells its entry in the service's trash from every other; nil where its id does, or nothing.
+    public var mark: String?
 }
 
 /// What became of an item that a program moved to the trash.
@@ -70,6 +72,14 @@ extension Catalog {
                     """
             )
         }
+        migrator.registerMigration("what tells things in the trash apart") { database in
+            try database.execute(
+                sql: """
+                    -- What tells it from every other in the service's trash.
+                    ALTER TABLE trashed ADD COLUMN mark TEXT;
+                    """
+            )
+        }
     }
 
     /// How long the trash shows something, in seconds: no longer than services keep it.
@@ -84,7 +94,7 @@ extension Catalog {
 
     private static let trashedColumns = """
         id, account, inode, remote_id, name, kind, size, modified_s, modified_ns, path, deleted_s,
-            info, revision, service_name
+            info, revision, service_name, mark
         """
 
     private static func trashed(_ columns: Columns) -> TrashedNode {
@@ -104,7 +114,8 @@ extension Catalog {
             ),
             path: (columns[9] as String).parts(between: "/").map(String.init),
             deleted: Timestamp(seconds: columns[10]),
-            info: columns[11] ?? []
+            info: columns[11] ?? [],
+            mark: columns[14]
         )
     }
 
@@ -120,6 +131,8 @@ extension Catalog {
     ///   - parent: the folder.
     ///   - trashName: the name that it is to have in the trash.
     ///   - info: what the program wrote beside it.
+    ///   - mark: an item, and what tells it from every other in the service's trash; of no account where
+    ///     another item has the name.
     ///   - isOpen: whether somebody has a file open.
     /// - Returns: what became of it.
     /// - Throws: `.notFound`; `.exists` when the trash has the name; `.isARoot` for an account.
@@ -128,6 +141,7 @@ extension Catalog {
         in parent: Inode,
         as trashName: String,
         info: [UInt8],
+        mark: (item: ItemID, mark: String)?,
         isOpen: (Inode) -> Bool
     ) throws(CatalogError) -> TrashOutcome {
         try mutate { transaction in
@@ -169,20 +183,22 @@ extension Catalog {
                     return .notKnown
                 }
             }
+            let mark = mark.flatMap { $0.item == item ? $0.mark : nil }
             let now = Timestamp.now
             for node in nodes { try transaction.takeOut(node, at: now) }
             try transaction.touchFolder(folder, at: now)
             try database.run(
                 """
                 INSERT INTO trashed (account, inode, remote_id, name, kind, size, modified_s,
-                    modified_ns, path, deleted_s, info, revision, service_name)
-                VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+                    modified_ns, path, deleted_s, info, revision, service_name, mark)
+                VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
                 """,
                 [
                     top.account.rawValue, top.inode.column, item.rawValue, trashName,
                     top.kind.rawValue, top.size, top.modified.seconds,
                     Int64(top.modified.nanoseconds), path.joined(separator: "/"), now.seconds,
                     Data(info), top.revision?.rawValue, top.serviceName,
+                    mark,
                 ]
             )
             let trashed = TrashedNode(
@@ -198,7 +214,8 @@ extension Catalog {
                 modified: top.modified,
                 path: path,
                 deleted: Timestamp(seconds: now.seconds),
-                info: info
+                info: info,
+                mark: mark
             )
             return .trashed(trashed, open: nodes.filter { isOpen($0.inode) })
         }
@@ -269,18 +286,16 @@ extension Catalog {
         }
     }
 
-    /// The same for the latest item that was deleted at a path.
-    public func forgetTrashed(
-        at path: [String],
-        of account: AccountID
-    ) async throws(CatalogError) {
-        try await mutateAsync { transaction in
-            try transaction.database.run(
+    /// All that was moved to the trash in an account, the oldest first, also what is shown no longer.
+    public func trashed(of account: AccountID) throws(CatalogError) -> [TrashedNode] {
+        try read { database in
+            try database.all(
                 """
-                DELETE FROM trashed WHERE id =
-                    (SELECT max(id) FROM trashed WHERE account = ? AND path = ?)
+                SELECT \(Self.trashedColumns) FROM trashed
+                WHERE account = ? ORDER BY id
                 """,
-                [account.rawValue, path.joined(separator: "/")]
+                [account.rawValue],
+                Self.trashed
             )
         }
     }

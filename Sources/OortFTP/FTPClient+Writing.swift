@@ -368,6 +368,15 @@ extension FTPClient {
         at path: RemotePath,
         revision: Revision?
     ) async throws(ProviderError) {
+        try await delete(kind, at: path, revision: revision, mark: nil)
+    }
+
+    public func delete(
+        _ kind: PlaceEntry.Kind,
+        at path: RemotePath,
+        revision: Revision?,
+        mark: String?
+    ) async throws(ProviderError) {
         guard let found = try await find(path) else { return try await checkRoot() }
         if let revision, found.entry?.revision != revision {
             throw ProviderError(.preconditionFailed, detail: "\(path) has another revision")
@@ -386,9 +395,14 @@ extension FTPClient {
             throw refusal(reply, path)
         }
         let number = UInt32.random(in: .min ... .max)
-        let name = TrashFolder.name(seconds: second, number: number, of: path)
+        let names = TrashFolder.names(seconds: second, number: number, mark: mark, of: path)
         let trash = try await self.path(RemotePath([Self.trash]))
-        let folder = try trash.appending(name)
+        var folder = trash
+        var makings: [[UInt8]] = []
+        for name in names {
+            folder = try folder.appending(name)
+            makings.append(command("MKD", folder))
+        }
         let target = try folder.appending(path.name ?? "")
         // Others at the server may not look into what came from a private folder. A server that sets no modes
         // says so, and goes on.
@@ -396,7 +410,7 @@ extension FTPClient {
         let replies = try await tell(
             // The first one may be there.
             [command("MKD", trash)] + closing
-                + [command("MKD", folder), command("RNFR", own), command("RNTO", target)],
+                + makings + [command("RNFR", own), command("RNTO", target)],
             "\(path)"
         )
         hasClosedTrash.withLock { $0 = true }
@@ -405,7 +419,7 @@ extension FTPClient {
             try await setMode(0o700, of: trash, path)
         }
         let renamed = replies[replies.count - 1]
-        if renamed.isGood { return purgeTrash(after: name) }
+        if renamed.isGood { return purgeTrash(after: names[0]) }
         if try await find(path) == nil { return try await checkRoot() }
         // Another disk, or a root where the login may make nothing. The account promises that what is deleted
         // can be had back.

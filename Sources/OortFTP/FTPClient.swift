@@ -94,6 +94,10 @@ public final class FTPClient: PlaceClient {
 
     public var trash: (any Trash)? { keepsTrash ? FTPTrash(client: self) : nil }
 
+    public func trashMark(of entry: PlaceEntry, at path: RemotePath, id: ItemID) -> String? {
+        keepsTrash ? id.rawValue : nil
+    }
+
     /// Whether a name is that of something that only this program makes, and that is of no worth to a
     /// person: what was renamed aside for a replacement that did not come about shows.
     static func isHidden(_ name: String) -> Bool {
@@ -506,16 +510,19 @@ public final class FTPClient: PlaceClient {
                 entry.kind == .folder ? entry.time.map { (ByteNames.text(entry.name), $0) } : nil
             }
             for name in TrashFolder.outlived(among: folders, at: deletion) {
-                guard let path = try? await path(trash.appending(name)),
-                    let inside = try? await facts(of: trash.appending(name), on: nil)
-                else { continue }
-                for facts in inside where facts.kind == .file {
-                    guard let file = try? path.appending(ByteNames.text(facts.name)) else {
-                        continue
-                    }
+                guard let (names, inside) = try? await lookInto(name) else { continue }
+                let folders = names.indices.map { RemotePath([Self.trash] + names[...$0]) }
+                let files = inside.filter { $0.kind == .file }.map {
+                    (folders.last ?? trash).appending(ByteNames.text($0.name))
+                }
+                for file in files {
+                    guard let file = try? await path(file) else { continue }
                     _ = try? await tell([command("DELE", file)], name)
                 }
-                _ = try? await tell([command("RMD", path)], name)
+                for folder in folders.reversed() {
+                    guard let folder = try? await path(folder) else { continue }
+                    _ = try? await tell([command("RMD", folder)], name)
+                }
             }
         }
     }
@@ -524,6 +531,26 @@ public final class FTPClient: PlaceClient {
     func trashFacts(of folder: RemotePath) async throws(ProviderError) -> [FTPFacts]? {
         guard try await find(folder) != nil else { return nil }
         return try await facts(of: folder, on: nil)
+    }
+
+    /// The names of a deletion's folder and of those in it with which its name goes on, and what lies in the
+    /// last one.
+    func lookInto(
+        _ deletion: String
+    ) async throws(ProviderError) -> (names: [String], entries: [FTPFacts]) {
+        var names = [deletion]
+        while true {
+            let folder = RemotePath([Self.trash] + names)
+            let entries = try await trashFacts(of: folder) ?? []
+            let more = entries.first {
+                $0.kind == .folder && TrashFolder.isMore(ByteNames.text($0.name))
+            }
+            let goesOn = TrashFolder.deletion(deletion, Array(names.dropFirst()))?.goesOn ?? false
+            guard goesOn, names.count < TrashFolder.mostNames, let more else {
+                return (names, entries)
+            }
+            names.append(ByteNames.text(more.name))
+        }
     }
 
     /// Seconds now, for the names in the trash.

@@ -7,16 +7,20 @@ import Synchronization
 public struct TrashService: Sendable {
     /// Whether an account's service keeps deleted items; for a given item, whether it keeps that one.
     public var keepsDeleted: @Sendable (AccountID, ItemID?) -> Bool
+    /// What tells an item's entry in its account's trash from every other; nil where its id does, or nothing.
+    public var mark: @Sendable (AccountID, ItemID) -> String?
     /// Restores an item under a name into a folder of its account, and returns when it is there.
     public var restore: @Sendable (TrashedNode, String, Node) async throws(FileSystemError) -> Void
 
     /// A service with all of its parts.
     public init(
         keepsDeleted: @escaping @Sendable (AccountID, ItemID?) -> Bool,
+        mark: @escaping @Sendable (AccountID, ItemID) -> String?,
         restore:
             @escaping @Sendable (TrashedNode, String, Node) async throws(FileSystemError) -> Void
     ) {
         self.keepsDeleted = keepsDeleted
+        self.mark = mark
         self.restore = restore
     }
 }
@@ -320,12 +324,16 @@ public final class TrashFileSystem: FileSystem {
                 guard self.service.keepsDeleted(parent.account, node.remoteID) else {
                     throw .notInTrash
                 }
+                let mark = node.remoteID.flatMap { id in
+                    self.service.mark(parent.account, id).map { (item: id, mark: $0) }
+                }
                 let outcome = try FileSystemError.translating { () throws(CatalogError) in
                     try self.files.catalog.trash(
                         name,
                         in: folder,
                         as: newName,
                         info: note.bytes,
+                        mark: mark,
                         isOpen: { self.files.table.openFile($0) != nil }
                     )
                 }

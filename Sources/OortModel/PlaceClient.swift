@@ -131,6 +131,20 @@ public protocol PlaceClient: Sendable {
         revision: Revision?
     ) async throws(ProviderError)
 
+    /// The same; `mark` is the `trashMark` that it got, for a trash that is the client's own.
+    func delete(
+        _ kind: PlaceEntry.Kind,
+        at path: RemotePath,
+        revision: Revision?,
+        mark: String?
+    ) async throws(ProviderError)
+
+    /// What tells the entry's deletion from every other in `trash` (`TrashEntry.mark`); nil where nothing
+    /// does.
+    ///
+    /// `id` is the entry's in the core, and is never another entry's.
+    func trashMark(of entry: PlaceEntry, at path: RemotePath, id: ItemID) -> String?
+
     /// Removes a folder in which nothing lies any more, and never what came into it meanwhile.
     ///
     /// Called only where a folder is moved or deleted piece by piece; a folder that is already gone is a
@@ -191,6 +205,17 @@ extension PlaceClient {
     public func listings(of folders: [RemotePath]) async -> [PlaceListing?] {
         folders.map { _ in nil }
     }
+
+    public func delete(
+        _ kind: PlaceEntry.Kind,
+        at path: RemotePath,
+        revision: Revision?,
+        mark: String?
+    ) async throws(ProviderError) {
+        try await delete(kind, at: path, revision: revision)
+    }
+
+    public func trashMark(of entry: PlaceEntry, at path: RemotePath, id: ItemID) -> String? { nil }
 
     public var trash: (any Trash)? { nil }
     public var versions: (any VersionHistory)? { nil }

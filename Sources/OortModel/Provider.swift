@@ -23,6 +23,12 @@ public protocol Provider: Sendable {
     /// Answered at once, without the service; may block for a read of the disk.
     func keepsDeleted(_ id: ItemID) -> Bool
 
+    /// What tells this item's entry in the trash (`TrashEntry.mark`) from every other, once it is deleted as
+    /// it is now; nil where its id does (`TrashEntry.item`), or nothing.
+    ///
+    /// Answered as `keepsDeleted` is.
+    func trashMark(of id: ItemID) -> String?
+
     /// Revokes the token at the service, where the service can; `.unsupported` where it cannot.
     func signOut() async throws(ProviderError)
 
@@ -275,6 +281,8 @@ extension Provider {
     public func reserveIDs(_ count: Int) async throws(ProviderError) -> [ItemID] { [] }
 
     public func keepsDeleted(_ id: ItemID) -> Bool { true }
+
+    public func trashMark(of id: ItemID) -> String? { nil }
 
     public func isOutcome(
         _ item: Item,

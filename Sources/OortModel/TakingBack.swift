@@ -23,6 +23,26 @@ public protocol Trash: Sendable {
     /// - Throws: `.notFound` when it is no longer in the trash, `.nameTaken`, `.parentNotFound`,
     ///   `.unsupported` where this kind of account cannot.
     func restore(_ entry: TrashEntry, to place: Placement) async throws(ProviderError)
+
+    /// The entry of a deleted item that `Provider.trashMark` gave this mark; nil where it is not in the
+    /// trash.
+    func entry(marked mark: String) async throws(ProviderError) -> TrashEntry?
+}
+
+extension Trash {
+    public func entry(marked mark: String) async throws(ProviderError) -> TrashEntry? {
+        var page: PageToken?
+        var walk = PageWalk()
+        repeat {
+            if let page { try walk.goOn(to: page.rawValue) }
+            let root = ItemReference(id: ItemID(""), path: .root)
+            let answer = try await entries(below: root, page: page)
+            let found = answer.entries.first { $0.mark.map { $0.isSameText(as: mark) } ?? false }
+            if let found { return found }
+            page = answer.next
+        } while page != nil
+        return nil
+    }
 }
 
 /// Restores deleted items that are known by id and revision, without a look at the trash.
@@ -79,6 +99,8 @@ public struct TrashEntry: Hashable, Sendable {
     public var deletedTime: Timestamp?
     /// The id that it had in the tree, where the service keeps that.
     public var item: ItemID?
+    /// What `Provider.trashMark` said of it, where the service keeps no id.
+    public var mark: String?
 
     /// An entry of which only the essentials are known.
     public init(id: String, name: String, path: RemotePath? = nil) {

@@ -1,42 +1,107 @@
 import Foundation
 
-/// The name of a deletion's folder in Oort's own trash on a server that has none: `SECONDS-NUMBER@FOLDER`.
+/// The folder of a deletion in Oort's own trash on a server that has none: `SECONDS-NUMBER-MARK@FOLDER`.
 ///
-/// It says when the deletion was and in which folder the thing lay, `/` written `%2F` and `%` written
-/// `%25`; a folder of too long a path is left out.
+/// Its name says when the deletion was, of which item (`TrashEntry.mark`; older ones do not), and in which
+/// folder the thing lay, `/` written `%2F` and `%` written `%25`. Where that is too long for one name, the
+/// name ends in a `%`, and holds nothing but a folder `@REST`, whose name goes on with it, and may end in a
+/// `%` itself. Older ones leave such a path out.
 public enum TrashFolder {
     /// Bytes of the longest name that servers take.
     private static let longestName = 255
     /// Seconds for which a deletion stays in the trash.
     private static let length: Int64 = 30 * 86_400
+    /// The most names of one deletion's folders: more than any path needs.
+    public static let mostNames = 64
 
-    /// The name of a deletion's folder.
-    public static func name(seconds: Int64, number: UInt32, of path: RemotePath) -> String {
-        let plain = "\(seconds)-\(String(number, radix: 16))"
-        guard let folder = path.parent else { return plain }
+    /// The names of a deletion's folder and of the folders in it, each in the one before; the last one is
+    /// to hold the thing.
+    public static func names(
+        seconds: Int64,
+        number: UInt32,
+        mark: String?,
+        of path: RemotePath
+    ) -> [String] {
+        var name = "\(seconds)-\(String(number, radix: 16))"
+        if let mark { name += "-\(mark)" }
+        guard let folder = path.parent else { return [name] }
         let origin = folder.parts.map { $0.replacing("%", with: "%25") }.joined(separator: "%2F")
-        let whole = "\(plain)@\(origin)"
-        return ByteNames.bytes(whole).count <= longestName ? whole : plain
+        var rest = ByteNames.bytes(origin)[...]
+        var names: [String] = []
+        name += "@"
+        while name.utf8.count + rest.count > longestName {
+            let part = start(of: rest, atMost: longestName - 1 - name.utf8.count)
+            names.append(name + ByteNames.text(Array(part)) + "%")
+            rest = rest.dropFirst(part.count)
+            name = "@"
+        }
+        return names + [name + ByteNames.text(Array(rest))]
     }
 
-    /// When a deletion was, and in which folder the thing lay; nil for what is no deletion's folder.
-    public static func deletion(_ name: String) -> (time: Timestamp, folder: RemotePath?)? {
+    /// The first bytes of a text, no letter cut in two.
+    private static func start(of bytes: ArraySlice<UInt8>, atMost limit: Int) -> ArraySlice<UInt8> {
+        for count in (max(1, limit - 3)...max(1, limit)).reversed() {
+            let next = bytes.dropFirst(count).first
+            if next.map({ $0 & 0xC0 != 0x80 }) ?? true { return bytes.prefix(count) }
+        }
+        return bytes.prefix(max(1, limit))
+    }
+
+    /// What the names of a deletion's folders say.
+    public struct Deletion: Sendable {
+        /// When the deletion was.
+        public var time: Timestamp
+        /// The mark of what was deleted.
+        public var mark: String?
+        /// In which folder it lay; nil where that is not known.
+        public var folder: RemotePath?
+        /// Whether the name goes on with that of a folder in it (`goesOn`).
+        public var goesOn: Bool
+    }
+
+    /// What the name of a deletion's folder says, with those of the folders in it that it goes on with; nil
+    /// for what is no deletion's folder.
+    public static func deletion(_ name: String, _ more: [String] = []) -> Deletion? {
         let parts = name.cut(atFirst: "@")
         guard let head = (parts.map { String($0.before) } ?? name).cut(atFirst: "-"),
             let seconds = Int64(head.before)
         else { return nil }
-        let folder = parts.map { found in
-            RemotePath(
-                found.after.isEmpty
-                    ? []
-                    : String(found.after).components(separatedBy: "%2F")
-                        .map { $0.replacing("%25", with: "%") }
-            )
+        var deletion = Deletion(
+            time: Timestamp(seconds: seconds),
+            goesOn: parts != nil && (more.last ?? name).ends(with: "%")
+        )
+        deletion.mark = head.after.cut(atFirst: "-").map { String($0.after) }
+        guard let parts, !deletion.goesOn else { return deletion }
+        var bytes: [UInt8] = []
+        for part in [parts.after] + more.map({ $0.dropFirst() }) {
+            let part = part.dropping(ending: "%") ?? part
+            bytes += ByteNames.bytes(String(part))
         }
-        guard folder?.parts.allSatisfy({ !$0.isEmpty && $0 != "." && $0 != ".." }) ?? true else {
-            return (Timestamp(seconds: seconds), nil)
+        let origin = ByteNames.text(bytes)
+        let names =
+            origin.isEmpty
+            ? []
+            : origin.components(separatedBy: "%2F").map { $0.replacing("%25", with: "%") }
+        if names.allSatisfy({ !$0.isEmpty && $0 != "." && $0 != ".." && !$0.has("/") }) {
+            deletion.folder = RemotePath(names)
         }
-        return (Timestamp(seconds: seconds), folder)
+        return deletion
+    }
+
+    /// Whether a folder in a deletion's may be the one with which its name goes on.
+    public static func isMore(_ name: String) -> Bool {
+        name.begins(with: "@") && !name.has("/")
+    }
+
+    /// The names of an entry's id: those of its deletion's folders, and its own; nil for what is no
+    /// entry's.
+    public static func names(ofEntry id: String) -> [String]? {
+        let names = id.parts(between: "/").map(String.init)
+        guard names.count >= 2, names.count <= mostNames + 1, deletion(names[0]) != nil,
+            names[1..<(names.count - 1)].allSatisfy(isMore),
+            let own = names.last, !own.isEmpty, own != ".", own != ".."
+        else { return nil }
+        return names
     }
 
     /// The folders of deletions that may be removed for good, in the trash's order: those that were in the

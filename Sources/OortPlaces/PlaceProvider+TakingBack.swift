@@ -44,6 +44,10 @@ private struct PlaceTrash: Trash {
         }
     }
 
+    func entry(marked mark: String) async throws(ProviderError) -> TrashEntry? {
+        try await trash.entry(marked: mark)
+    }
+
     func restore(_ entry: TrashEntry, to place: Placement) async throws(ProviderError) {
         let parent = try await provider.folder(place.folder)
         let task = PlaceTask.name(place.name, in: parent, .change)

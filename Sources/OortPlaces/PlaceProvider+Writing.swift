@@ -164,7 +164,8 @@ extension PlaceProvider {
                 try await client.delete(
                     row.entry.kind,
                     at: path,
-                    revision: known
+                    revision: known,
+                    mark: client.trashMark(of: row.entry, at: path, id: map.id(of: row.id))
                 )
             } catch {
                 // If there is a trash that cannot take it, it is not deleted.

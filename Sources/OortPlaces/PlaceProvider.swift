@@ -87,6 +87,22 @@ public final class PlaceProvider: Provider {
         }
     }
 
+    public func trashMark(of id: ItemID) -> String? {
+        do throws(ProviderError) {
+            let number = try map.row(of: id)
+            return try map.readBlocking { database in
+                let transaction = PlaceTransaction(database: database)
+                guard let row = try transaction.row(number),
+                    let path = try transaction.path(of: number)
+                else { return nil }
+                return client.trashMark(of: row.entry, at: path, id: id)
+            }
+        } catch {
+            logger.warning("an item got no mark", metadata: ["error": "\(error)"])
+            return nil
+        }
+    }
+
     // MARK: Change feed
 
     public func changes(since cursor: Cursor?) async throws(ProviderError) -> ChangePage {

@@ -145,6 +145,13 @@ public final class S3Client: PlaceClient {
 
     public var trash: (any Trash)? { abilities.keepsVersions ? S3Trash(client: self) : nil }
 
+    public func trashMark(of entry: PlaceEntry, at path: RemotePath, id: ItemID) -> String? {
+        guard abilities.keepsVersions, let revision = entry.revision,
+            let key = try? space.key(of: path)
+        else { return nil }
+        return S3Trash.mark(revision, key)
+    }
+
     public var versions: (any VersionHistory)? {
         abilities.keepsVersions ? S3History(client: self) : nil
     }

@@ -8,6 +8,8 @@ struct S3Version: Sendable {
     var id: String
     var isLatest: Bool
     var isDeletion: Bool
+    /// The ETag of a content.
+    var tag: String?
     var size: Int64?
     var time: Timestamp?
 }
@@ -44,6 +46,7 @@ struct S3VersionPage: Sendable {
                     id: id,
                     isLatest: child.text(of: "IsLatest") == "true",
                     isDeletion: child.name == "DeleteMarker",
+                    tag: child.text(of: "ETag").map(S3Head.bare),
                     size: child.text(of: "Size").flatMap { ReportedSize(digits: $0)?.bytes },
                     time: child.text(of: "LastModified").flatMap { Timestamp(rfc3339: $0) }
                 )
@@ -77,6 +80,22 @@ extension S3Client {
             if let id = marker.id { request.query.append(("version-id-marker", id)) }
         }
         return try S3VersionPage(try await api.element(request, about: .bucket))
+    }
+
+    /// All contents that a key has and had, without the marks of deletions.
+    func contents(of key: String) async throws(ProviderError) -> [S3Version] {
+        var found: [S3Version] = []
+        var marker: S3VersionPage.Marker?
+        var walk = PageWalk()
+        repeat {
+            if let marker { try walk.goOn(to: "\(marker.key)\n\(marker.id ?? "")") }
+            let page = try await versions(of: key, after: marker)
+            found += page.versions.filter { !$0.isDeletion && $0.key.isSameText(as: key) }
+            // Other keys may begin with this one.
+            let isPast = page.versions.last.map { !$0.key.isSameText(as: key) } ?? false
+            marker = isPast && !found.isEmpty ? nil : page.next
+        } while marker != nil
+        return found
     }
 
     /// Makes an earlier content the newest one of a key; what its writer said of it comes along.
@@ -114,28 +133,15 @@ struct S3History: VersionHistory {
         page: PageToken?
     ) async throws(ProviderError) -> VersionPage {
         let key = try client.space.key(of: item.path)
-        var found: [ItemVersion] = []
-        var marker: S3VersionPage.Marker?
-        var walk = PageWalk()
-        repeat {
-            if let marker { try walk.goOn(to: "\(marker.key)\n\(marker.id ?? "")") }
-            let page = try await client.versions(of: key, after: marker)
-            for version in page.versions where version.key.isSameText(as: key) {
-                guard !version.isDeletion else { continue }
-                found.append(
-                    ItemVersion(
-                        id: version.id,
-                        size: version.size,
-                        modifiedTime: version.time,
-                        isCurrent: version.isLatest
-                    )
-                )
-            }
-            // Other keys may begin with this one.
-            let isPast = page.versions.last.map { !$0.key.isSameText(as: key) } ?? false
-            marker = isPast && !found.isEmpty ? nil : page.next
-        } while marker != nil
-        return VersionPage(versions: found, next: nil)
+        let versions = try await client.contents(of: key).map { version in
+            ItemVersion(
+                id: version.id,
+                size: version.size,
+                modifiedTime: version.time,
+                isCurrent: version.isLatest
+            )
+        }
+        return VersionPage(versions: versions, next: nil)
     }
 
     func read(
@@ -173,7 +179,8 @@ struct S3History: VersionHistory {
 
 /// What was deleted in a bucket that keeps versions: keys whose newest entry is the mark of a deletion.
 ///
-/// Each file is an entry of its own, since a bucket has no folders. An entry's id is `VERSION/KEY`.
+/// Each file is an entry of its own, since a bucket has no folders. An entry's id is `VERSION/KEY`, its mark
+/// `ETAG KEY`: what comes back is the content that was deleted, whatever lay there since.
 struct S3Trash: Trash {
     let client: S3Client
 
@@ -254,7 +261,22 @@ struct S3Trash: Trash {
         entry.kind = .file
         entry.size = version.size
         entry.deletedTime = deleted
+        entry.mark = version.tag.map { S3Trash.mark(Revision($0), version.key) }
         return entry
+    }
+
+    static func mark(_ revision: Revision, _ key: String) -> String {
+        // No ETag has a space (RFC 9110, 8.8.3).
+        "\(revision.rawValue) \(key)"
+    }
+
+    func entry(marked mark: String) async throws(ProviderError) -> TrashEntry? {
+        guard let (tag, key) = mark.cut(atFirst: " ") else { return nil }
+        // Also below a newer content or a newer deletion. The newest comes first.
+        let version = try await client.contents(of: String(key)).first {
+            $0.tag.map { $0.isSameText(as: String(tag)) } ?? false
+        }
+        return version.flatMap { entry($0, deleted: nil) }
     }
 
     func restore(_ entry: TrashEntry, to place: Placement) async throws(ProviderError) {

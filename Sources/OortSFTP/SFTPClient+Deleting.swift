@@ -24,6 +24,15 @@ extension SFTPClient {
         at path: RemotePath,
         revision: Revision?
     ) async throws(ProviderError) {
+        try await delete(kind, at: path, revision: revision, mark: nil)
+    }
+
+    public func delete(
+        _ kind: PlaceEntry.Kind,
+        at path: RemotePath,
+        revision: Revision?,
+        mark: String?
+    ) async throws(ProviderError) {
         let session = try await connection.session()
         guard let found = try await find(path, session) else { return try await checkRoot(session) }
         let entry = entry(path, found)
@@ -37,17 +46,18 @@ extension SFTPClient {
         if traits.deletesToTrash {
             _ = try await rootPath()
             do throws(SFTPError) {
-                let folder = try await makeTrashFolder(for: path, session)
+                let folders = try await makeTrashFolder(for: path, mark, session)
                 do throws(SFTPError) {
                     let own = path.name ?? ""
                     let name = try SFTPPath(
                         ByteNames.bytes(found.target == nil ? own : LinkName.link(own) ?? own)
                     )
-                    try await session.send(.rename(found.path, to: folder.appending(name))).answer()
-                    purgeTrash(after: folder)
+                    let target = folders[folders.count - 1].appending(name)
+                    try await session.send(.rename(found.path, to: target)).answer()
+                    purgeTrash(after: folders[0])
                     return
                 } catch {
-                    _ = session.send(.removeFolder(folder))
+                    for folder in folders.reversed() { _ = session.send(.removeFolder(folder)) }
                     throw error
                 }
             } catch {
@@ -139,11 +149,13 @@ extension SFTPClient {
         }
     }
 
-    /// A new folder in the trash, for what lies at a path.
+    /// A new folder in the trash, for what lies at a path, and the folders in it with which its name goes
+    /// on; the last one is to hold the thing.
     func makeTrashFolder(
         for path: RemotePath,
+        _ mark: String?,
         _ session: SFTPSession
-    ) async throws(SFTPError) -> SFTPPath {
+    ) async throws(SFTPError) -> [SFTPPath] {
         guard let root = root.withLock(\.self) else {
             throw SFTPError(.status(.noSuchFile), detail: "the account's folder is not known")
         }
@@ -153,9 +165,24 @@ extension SFTPClient {
         // It may exist already.
         _ = session.send(.makeFolder(trash, attributes))
         let number = UInt32.random(in: .min ... .max)
-        let name = TrashFolder.name(seconds: now().seconds, number: number, of: path)
-        let folder = trash.appending(try SFTPPath(ByteNames.bytes(name)))
-        try await session.send(.makeFolder(folder, attributes)).answer()
-        return folder
+        let names = TrashFolder.names(
+            seconds: now().seconds,
+            number: number,
+            mark: mark,
+            of: path
+        )
+        var folders = [trash]
+        for name in names {
+            folders.append(
+                folders[folders.count - 1].appending(try SFTPPath(ByteNames.bytes(name)))
+            )
+        }
+        folders.removeFirst()
+        let made = folders.map { session.send(.makeFolder($0, attributes)) }
+        do throws(SFTPError) { for answer in made { try await answer.answer() } } catch {
+            for folder in folders.reversed() { _ = session.send(.removeFolder(folder)) }
+            throw error
+        }
+        return folders
     }
 }

@@ -83,6 +83,10 @@ public final class SFTPClient: PlaceClient {
 
     public var trash: (any Trash)? { keepsTrash ? SFTPTrash(client: self) : nil }
 
+    public func trashMark(of entry: PlaceEntry, at path: RemotePath, id: ItemID) -> String? {
+        keepsTrash ? id.rawValue : nil
+    }
+
     /// Whether a name is that of a temporary file of this program, which is of no use to a person; a file
     /// that was renamed aside for a failed replacement does show.
     static func isHidden(_ name: String) -> Bool {

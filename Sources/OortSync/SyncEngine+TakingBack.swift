@@ -8,6 +8,9 @@ extension SyncEngine {
     /// Whether the service keeps this item when it is deleted, where it keeps others.
     public nonisolated func keepsDeleted(_ id: ItemID) -> Bool { provider.keepsDeleted(id) }
 
+    /// What tells the item's entry in the trash from every other; nil where its id does, or nothing.
+    public nonisolated func trashMark(of id: ItemID) -> String? { provider.trashMark(of: id) }
+
     /// Restores deleted items without a look at the trash; nil where that cannot be done.
     public nonisolated var undeletion: (any Undeletion)? { provider.undeletion }
 

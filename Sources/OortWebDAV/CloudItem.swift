@@ -30,6 +30,13 @@ struct CloudItem {
         return response.text(.nextcloud("is-mount-root")) == "true" ? "\(id)@mount" : nil
     }
 
+    /// The number of the item with a key: the digits before the name of the server; nil of what is mounted.
+    static func number(ofKey key: String) -> String? {
+        guard !key.has("@") else { return nil }
+        let digits = key.unicodeScalars.prefix { ("0"..."9").contains($0) }
+        return Int64(String(digits)).map(String.init)
+    }
+
     /// Whether a folder's tag changes with everything below it: not where files change behind the server's
     /// back (external storages, shares of another server).
     var stampHolds: Bool {

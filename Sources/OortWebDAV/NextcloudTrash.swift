@@ -3,7 +3,7 @@ import OortTransport
 
 /// The trash of a person's Nextcloud; of a deleted folder only the folder itself is an entry.
 ///
-/// An entry's id is its name there, `NAME.dSECONDS`. What came from outside of the account's folder is
+/// An entry's id is its name there, `NAME.dSECONDS`, its mark the number that the item had and keeps. What came from outside of the account's folder is
 /// left out.
 struct NextcloudTrash: Trash {
     let client: WebDAVClient
@@ -11,7 +11,7 @@ struct NextcloudTrash: Trash {
     private static let properties: [XMLName] = [
         .dav("resourcetype"), .dav("getcontentlength"), .owncloud("size"),
         .nextcloud("trashbin-filename"), .nextcloud("trashbin-original-location"),
-        .nextcloud("trashbin-deletion-time"),
+        .nextcloud("trashbin-deletion-time"), .owncloud("fileid"),
     ]
 
     /// The address of what lies in the trash.
@@ -54,6 +54,7 @@ struct NextcloudTrash: Trash {
             zip(parts, own).allSatisfy({ $0.isSameText(as: $1) })
         else { return nil }
         var entry = TrashEntry(id: id, name: name, path: RemotePath(Array(parts[own.count...])))
+        entry.mark = CloudItem(response).number
         let isFolder =
             response.properties[.dav("resourcetype")]?.child(.dav("collection")) != nil
         entry.kind = isFolder ? .folder : .file

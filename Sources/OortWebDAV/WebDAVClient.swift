@@ -129,6 +129,12 @@ public struct WebDAVClient: PlaceClient {
         case .owncloud10, .plain: nil
         }
     }
+
+    public func trashMark(of entry: PlaceEntry, at path: RemotePath, id: ItemID) -> String? {
+        // An Infinite Scale's trash says nothing of the ids (OpenCloud gives the entries keys of their own).
+        dialect == .nextcloud ? entry.key.flatMap { CloudItem.number(ofKey: $0) } : nil
+    }
+
     public var versions: (any VersionHistory)? {
         switch dialect {
         case .nextcloud: NextcloudVersions(client: self)

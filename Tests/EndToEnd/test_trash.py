@@ -1,11 +1,14 @@
 """What was deleted: listed with where it lay, and brought back."""
 
 import json
+import sys
+import time
 
 import pytest
 
 from machine import eventually, read
 from servers import Server
+from test_desktop_trash import Trash, settled
 
 # Microsoft lets no program list the recycle bin.
 WITH_TRASH = ["dropbox", "drive"]
@@ -199,6 +202,97 @@ def test_a_server_of_ones_own(machine, folder):
         assert read(drive / "100% of it" / "note.txt") == "the note"
         assert read(drive / "up.txt") == "top"
         assert listed(machine) == [] and list((server.root / ".oort-trash").iterdir()) == []
+    finally:
+        server.stop()
+
+
+# Stands before an SFTP server, writes down which folders of the trash are opened, and keeps the first few
+# of these requests back until there are eight.
+RELAY = """
+import subprocess, sys
+server = subprocess.Popen(["/usr/lib/openssh/sftp-server"], stdin=subprocess.PIPE)
+source, held, is_held = sys.stdin.buffer, [], True
+while len(head := source.read(4)) == 4:
+    body = source.read(int.from_bytes(head, "big"))
+    if body[0] == 11 and b"/.oort-trash/" in body:
+        with open(LOG, "a") as log:
+            print("opened", file=log)
+        if is_held:
+            held.append(head + body)
+            if len(held) < 8:
+                continue
+            head, body, is_held = b"", b"".join(held), False
+    server.stdin.write(head + body)
+    server.stdin.flush()
+server.stdin.close()
+server.wait()
+"""
+
+
+def test_a_servers_deletions_are_looked_into_together(machine, folder):
+    script, log = folder / "relay.py", folder / "opened"
+    script.write_text(RELAY.replace("LOG", repr(str(log))))
+    server = Server("sftp", folder, subsystem=f"{sys.executable} {script}")
+    try:
+        server.login(machine)
+        machine.mount()
+        drive, trash = machine.ready("sftp"), Trash(machine)
+        names = [f"{number}.txt" for number in range(12)]
+        for name in names:
+            (drive / name).write_text(name)
+        settled(machine)
+        for name in names:
+            trash.put(drive / name)
+        machine.sync()
+        # One after the other they would wait for ever.
+        assert {entry["name"] for entry in listed(machine, drive)} == set(names)
+        assert len(log.read_text().split()) == 12
+        log.unlink()
+        assert read(trash.bring_back("7.txt")) == "7.txt"
+        assert len(log.read_text().split()) == 1
+    finally:
+        server.stop()
+
+
+@pytest.mark.parametrize("kind", ["sftp", "ftp"])
+def test_what_lay_under_a_long_path(machine, folder, kind):
+    server = Server(kind, folder)
+    try:
+        server.login(machine)
+        machine.mount()
+        drive, trash = machine.ready(kind), Trash(machine)
+        deep = drive
+        for number in range(9):
+            deep = deep / ("Ж" * 60 + f"{number}%")
+        deep.mkdir(parents=True)
+        for name in ("one.txt", "two.txt", "three.txt"):
+            (deep / name).write_text(name)
+        settled(machine)
+        (deep / "one.txt").unlink()
+        (deep / "two.txt").unlink()
+        names = [trash.put(deep / "three.txt")]
+        machine.sync()
+        assert {entry["path"] for entry in listed(machine, deep)} == {
+            str(deep / name) for name in ("one.txt", "two.txt", "three.txt")}
+        machine.oort("restore", deep / "one.txt")
+        assert read(deep / "one.txt") == "one.txt"
+        ids = {entry["name"]: entry["id"] for entry in listed(machine)}
+        machine.oort("restore", ids["two.txt"])
+        assert read(deep / "two.txt") == "two.txt"
+        assert read(trash.bring_back(names[0])) == "three.txt"
+        assert listed(machine) == [] and list((server.root / ".oort-trash").iterdir()) == []
+        # A folder, and what was deleted by an older Oort, which left such a path out.
+        names = [trash.put(deep)]
+        older = server.root / ".oort-trash" / f"{int(time.time())}-ab12"
+        older.mkdir()
+        (older / "older.txt").write_text("older")
+        machine.sync()
+        trash.bring_back(names[0])
+        eventually(lambda: read(deep / "one.txt") == "one.txt", "all is back")
+        entry, = listed(machine)
+        assert entry.get("path") is None
+        machine.oort("restore", entry["id"], "--to", drive / "older.txt")
+        assert read(drive / "older.txt") == "older"
     finally:
         server.stop()
 

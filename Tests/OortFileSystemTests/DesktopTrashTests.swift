@@ -14,6 +14,7 @@ struct DesktopTrashTests {
             fixture.system,
             service: TrashService(
                 keepsDeleted: { _, id in id != ItemID("id-refused") },
+                mark: { _, _ in nil },
                 restore: { _, _, _ throws(FileSystemError) in }
             )
         )

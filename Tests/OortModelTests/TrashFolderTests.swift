@@ -12,11 +12,12 @@ struct TrashFolderTests {
         told: Int64,
         _ number: UInt32
     ) -> (name: String, modified: Timestamp) {
-        let name = TrashFolder.name(
+        let name = TrashFolder.names(
             seconds: now - named * day,
             number: number,
+            mark: nil,
             of: RemotePath(["folder", "file"])
-        )
+        )[0]
         return (name, Timestamp(seconds: now - told * day))
     }
 
@@ -41,6 +42,50 @@ struct TrashFolderTests {
         let folders = [Self.folder(named: 31, told: 31, 2)]
         #expect(TrashFolder.outlived(among: folders, at: "1790000000-1@folder").isEmpty)
     }
+
+    @Test(
+        "where something lay is known, however long the path",
+        arguments: [
+            [], ["folder"], ["@home", "100%", "%2F%25", "\u{201B}FF"],
+            Array(repeating: String(repeating: "Ж", count: 120), count: 15),
+            [String(repeating: "%", count: 255), String(repeating: "\u{201B}FF", count: 255)],
+        ]
+    )
+    func places(folder: [String]) throws {
+        let path = RemotePath(folder + ["file"])
+        let names = TrashFolder.names(seconds: Self.now, number: 255, mark: "a1-7", of: path)
+        #expect(names.allSatisfy { ByteNames.bytes($0).count <= 255 })
+        #expect((names.count > 1) == (folder.joined().utf8.count > 220))
+        for count in 1..<names.count {
+            let part = try #require(TrashFolder.deletion(names[0], Array(names[1..<count])))
+            #expect(part.goesOn && part.folder == nil && TrashFolder.isMore(names[count]))
+        }
+        let whole = try #require(TrashFolder.deletion(names[0], Array(names.dropFirst())))
+        #expect(whole.folder == RemotePath(folder) && !whole.goesOn)
+        #expect(whole.mark == "a1-7" && whole.time.seconds == Self.now)
+        let entry = names + ["file"]
+        #expect(TrashFolder.names(ofEntry: entry.joined(separator: "/")) == entry)
+    }
+
+    @Test(
+        "names that another wrote lead nowhere else",
+        arguments: [
+            "17-1@..", "17-1@a%2F..%2Fb", "17-1@%2Fetc", "17-1@a%2F", "17-1@a%2F.",
+        ]
+    )
+    func foreign(name: String) {
+        #expect(TrashFolder.deletion(name)?.folder == nil)
+        #expect(TrashFolder.deletion("17-1@a%", ["@%2F..%", "@%2Fb"])?.folder == nil)
+    }
+
+    @Test(
+        "an id that is no entry's is none",
+        arguments: [
+            "17-1@a", "17-1@a/..", "17-1@a/.", "17-1@a/", "17-1@a/b/c", "17-1@a/../c", "a/b",
+            "17-1@a%/@b//c", "/17-1@a/b",
+        ]
+    )
+    func noEntry(id: String) { #expect(TrashFolder.names(ofEntry: id) == nil) }
 
     @Test("names with times that no clock has are not old", arguments: [Int64.min, .max])
     func absurd(seconds: Int64) {

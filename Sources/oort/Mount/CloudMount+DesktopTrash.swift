@@ -16,6 +16,7 @@ extension CloudMount {
                 guard let item else { return engine.trash != nil || engine.undeletion != nil }
                 return engine.keepsDeleted(item)
             },
+            mark: { [weak self] id, item in self?.mountedAccount(id)?.engine.trashMark(of: item) },
             restore: { [weak self] item, name, folder throws(FileSystemError) in
                 guard let self else { throw .offline }
                 try await restore(item, as: name, in: folder)
@@ -29,9 +30,12 @@ extension CloudMount {
 
     /// Has the desktop's trash show something no longer that came back in another way.
     func forgetTrashed(_ found: Placed, _ account: MountedAccount) async {
-        guard let names = found.names else { return }
         do throws(CatalogError) {
-            try await catalog.forgetTrashed(at: names, of: account.id)
+            let all = try catalog.trashed(of: account.id)
+            let alike = all.filter { Self.likeness(found, $0, among: all) != .other }
+            let same = alike.last { Self.likeness(found, $0, among: all) == .same }
+            guard let item = same ?? (alike.count == 1 ? alike[0] : nil) else { return }
+            try await catalog.forgetTrashed(item.id)
         } catch {
             logger.warning("the desktop's trash shows too much", metadata: ["cause": "\(error)"])
         }
@@ -138,8 +142,9 @@ extension CloudMount {
         return item.kind != .folder || undeletion.restoresFolders ? undeletion : nil
     }
 
-    /// The entry of the service's trash: by its id or, where the service reports none, by where it lay and
-    /// when it was deleted; nil where there is none.
+    /// The entry of the service's trash; nil where there is none.
+    ///
+    /// - Throws: `Failure` also where several entries may be it.
     private func entry(
         of item: TrashedNode,
         _ account: MountedAccount
@@ -150,15 +155,64 @@ extension CloudMount {
             entry.kind = item.kind == .folder ? .folder : .file
             return entry
         }
-        let place = try mounted(path(account, item.path))
-        let all = try await entries(trash, below: place, atMost: .max).entries
-        if let same = all.first(where: { $0.entry.item == item.item }) { return same.entry }
-        func distance(_ entry: Placed) -> Int64 {
-            let seconds = entry.entry.deletedTime?.seconds ?? 0
-            let (difference, isHuge) = seconds.subtractingReportingOverflow(item.deleted.seconds)
-            return isHuge ? .max : abs(max(difference, -.max))
+        if let mark = item.mark {
+            do throws(ProviderError) {
+                try await account.engine.checkPerson()
+                return try await trash.entry(marked: mark)
+            } catch {
+                throw failure(error, "The trash of \(account.name) cannot be read", account)
+            }
         }
-        return all.filter { $0.entry.item == nil && Self.lay($0, at: item.path) }
-            .min { distance($0) < distance($1) }?.entry
+        let all: [TrashedNode]
+        do throws(CatalogError) { all = try catalog.trashed(of: account.id) } catch {
+            throw CatalogTrouble.failure(error, path: options.folders.catalogFile)
+        }
+        let place = try mounted(path(account, item.path))
+        let alike = try await entries(trash, below: place, atMost: .max).entries
+            .filter { Self.likeness($0, item, among: all) != .other }
+        if let same = alike.first(where: { Self.likeness($0, item, among: all) == .same }) {
+            return same.entry
+        }
+        // A service may list one entry more than once (a path that was deleted twice).
+        guard Set(alike.map { ExactText($0.entry.id) }).count < 2 else {
+            throw Failure(
+                "The trash of \(account.name) has several things that may be it: `oort trash` lists "
+                    + "them, and `oort restore` brings back the one that you name."
+            )
+        }
+        return alike.first?.entry
+    }
+
+    /// Whether an entry of a service's trash is what a program moved to the desktop's.
+    private enum Likeness {
+        case other
+        /// Nothing that is known of both differs, and the service does not say what tells them apart.
+        case alike
+        case same
+    }
+
+    /// How far a service's clock may be from this machine's, in seconds.
+    private static let clockDifference: Int64 = 60
+
+    private static func likeness(
+        _ found: Placed,
+        _ item: TrashedNode,
+        among all: [TrashedNode]
+    ) -> Likeness {
+        let entry = found.entry
+        if let id = entry.item { return id == item.item ? .same : .other }
+        if let mark = entry.mark, mark.isSameText(as: item.mark ?? item.item.rawValue) {
+            return .same
+        }
+        guard item.mark == nil, lay(found, at: item.path),
+            entry.kind.map({ ($0 == .folder) == (item.kind == .folder) }) ?? true
+        else { return .other }
+        if item.kind == .file, let size = entry.size, size != item.size { return .other }
+        // What lay there later was deleted later.
+        let next = all.first { $0.id > item.id && $0.path == item.path }?.deleted
+        guard let time = entry.deletedTime else { return next == nil ? .alike : .other }
+        let earliest = item.deleted.seconds - clockDifference
+        guard time.seconds >= earliest, next.map({ time < $0 }) ?? true else { return .other }
+        return .alike
     }
 }
