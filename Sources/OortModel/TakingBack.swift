@@ -23,6 +23,26 @@ public protocol Trash: Sendable {
     /// - Throws: `.notFound` when it is no longer in the trash, `.nameTaken`, `.parentNotFound`,
     ///   `.unsupported` where this kind of account cannot.
     func restore(_ entry: TrashEntry, to place: Placement) async throws(ProviderError)
+
+    /// The same with a progress that all tries share: where it has begun, what an earlier try brought
+    /// back stays, and only the rest is restored.
+    ///
+    /// A trash that brings an entry back in one step leaves the progress as it is.
+    func restore(
+        _ entry: TrashEntry,
+        to place: Placement,
+        _ progress: RestoreProgress
+    ) async throws(ProviderError)
+}
+
+extension Trash {
+    public func restore(
+        _ entry: TrashEntry,
+        to place: Placement,
+        _ progress: RestoreProgress
+    ) async throws(ProviderError) {
+        try await restore(entry, to: place)
+    }
 }
 
 /// Restores deleted items that are known by id and revision, without a look at the trash.

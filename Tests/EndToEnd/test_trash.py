@@ -141,6 +141,56 @@ def test_many_are_listed_and_a_lost_answer_does_no_harm(machine, clouds, cloud, 
     assert [path for path in clouds.tree(cloud)] == ["/file 7"]
 
 
+def papers(machine):
+    """A folder with eight files that was deleted at Dropbox, where it comes back file by file."""
+    machine.login("dropbox")
+    machine.mount()
+    folder = machine.ready("dropbox") / "papers"
+    folder.mkdir()
+    for number in range(8):
+        (folder / f"f{number}").write_text(f"{number}")
+    machine.sync()
+    return folder
+
+
+def is_whole(folder):
+    return {path.name: read(path) for path in folder.iterdir()} == {
+        f"f{number}": f"{number}" for number in range(8)}
+
+
+@pytest.mark.clouds("dropbox")
+@pytest.mark.parametrize("place", ["where it lay", "another place"])
+def test_a_folder_that_came_back_in_part_goes_on(machine, clouds, place):
+    folder = papers(machine)
+    machine.run("rm", "-r", folder)
+    machine.sync()
+    target, to = folder, []
+    if place == "another place":
+        target = folder.with_name("again")
+        to = ["--to", target]
+    for skipped in (3, 2):
+        clouds.fault("dropbox", route="files/restore", fault="no_answer", skipping=skipped, times=20)
+        said = machine.oort("restore", folder, *to, status=1)
+        clouds.no_faults("dropbox")
+        assert f"not whole, {3 if skipped == 3 else 5} of 8 files" in said and str(folder) in said
+    assert f"{target} is back." in machine.oort("restore", folder, *to)
+    eventually(lambda: is_whole(target), "all of it shows")
+    assert len(clouds.tree("dropbox")) == 9
+    if not to:
+        # It is no restore that could go on any more.
+        assert "is there" in machine.oort("restore", folder, status=1)
+
+
+@pytest.mark.clouds("dropbox")
+def test_a_folder_comes_back_where_the_answer_to_its_making_is_lost(machine, clouds):
+    folder = papers(machine)
+    machine.run("rm", "-r", folder)
+    machine.sync()
+    clouds.fault("dropbox", route="files/create_folder_v2", fault="done_but_no_answer")
+    machine.oort("restore", folder)
+    eventually(lambda: is_whole(folder), "all of it shows")
+
+
 def test_names_of_all_kinds(machine, clouds, cloud, drive):
     name = "tab\there, 100% 'quoted' ünd 日本"
     (drive / name).write_text("odd")

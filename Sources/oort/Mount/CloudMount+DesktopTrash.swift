@@ -19,6 +19,9 @@ extension CloudMount {
             restore: { [weak self] item, name, folder throws(FileSystemError) in
                 guard let self else { throw .offline }
                 try await restore(item, as: name, in: folder)
+            },
+            isInPart: { [weak self] item, name, folder in
+                self?.begunRestore(item, as: name, in: folder) != nil
             }
         )
     }
@@ -43,20 +46,24 @@ extension CloudMount {
         in folder: Node
     ) async throws(FileSystemError) {
         guard let account = mountedAccount(item.account) else { throw .offline }
-        try await awaitDeletion(of: item, account)
+        let begun = begunRestore(item, as: name, in: folder)
+        if begun == nil { try await awaitDeletion(of: item, account) }
         do throws(Failure) {
-            let names = try shownNames(of: folder)
-            let target = Destination(
-                place: try mounted(path(account, names)),
-                folder: folder,
-                name: name,
-                path: path(account, names + [name])
-            )
-            let parent = try await reference(to: folder, at: target.place)
-            guard let entry = try await entry(of: item, account) else {
-                throw Failure("The trash of \(account.name) does not show it.")
+            let restore: Restore
+            if let begun {
+                restore = begun
+            } else {
+                restore = try await newRestore(of: item, as: name, in: folder, account)
             }
-            try await restore(entry, item, to: target, parent, account)
+            _ = try await restores.run(restore) { progress throws(Failure) in
+                try await self.bringBack(restore, progress) { place throws(ProviderError) in
+                    if let undeletion = self.undeletion(of: item, account) {
+                        try await undeletion.restore(item.item, revision: item.revision, to: place)
+                    } else if let trash = account.engine.trash {
+                        try await trash.restore(restore.found.entry, to: place, progress)
+                    }
+                }
+            }
         } catch {
             logger.warning(
                 "nothing was brought back from the trash",
@@ -66,40 +73,48 @@ extension CloudMount {
         }
     }
 
-    private func restore(
-        _ entry: TrashEntry,
-        _ item: TrashedNode,
-        to target: Destination,
-        _ parent: ItemReference,
+    private func newRestore(
+        of item: TrashedNode,
+        as name: String,
+        in folder: Node,
         _ account: MountedAccount
-    ) async throws(Failure) {
-        var target = target
+    ) async throws(Failure) -> Restore {
+        let names = try shownNames(of: folder)
+        guard let entry = try await entry(of: item, account) else {
+            throw Failure("The trash of \(account.name) does not show it.")
+        }
+        var target = Destination(
+            place: try mounted(path(account, names)),
+            folder: folder,
+            name: name,
+            path: path(account, names + [name])
+        )
         // Documents and links are shown with other endings than they have at the service.
-        if item.path.last?.isSameText(as: target.name) == true {
+        if item.path.last?.isSameText(as: name) == true {
             target.name = item.serviceName
         } else if item.kind == .symlink {
-            target.name = LinkName.file(target.name)
+            target.name = LinkName.file(name)
         }
-        do throws(ProviderError) {
-            try await account.engine.checkPerson()
-            guard try await !account.engine.hasItem(named: target.name, in: parent) else {
-                throw ProviderError(.nameTaken, detail: "")
-            }
-            let place = Placement(folder: parent, name: target.name)
-            if let undeletion = undeletion(of: item, account) {
-                try await undeletion.restore(item.item, revision: item.revision, to: place)
-            } else if let trash = account.engine.trash {
-                try await trash.restore(entry, to: place)
-            }
-        } catch {
-            await showNews(in: target.folder, account)
-            // It may have been done although no answer came.
-            guard error.isOutcomeUnknown, shown(entry, target, account) != nil else {
-                throw failure(error, "\(TerminalText.line(item.name)) was not restored", account)
-            }
-        }
-        if await waitUntilShown(entry, target, account), entry.kind == .folder {
-            await showAll(in: target, entry, account)
+        return Restore(
+            account: account,
+            found: Placed(entry: entry, names: item.path),
+            target: target
+        )
+    }
+
+    /// The restore of the same item to the same place that is under way, or stopped in the middle.
+    private func begunRestore(
+        _ item: TrashedNode,
+        as name: String,
+        in folder: Node
+    ) -> Restore? {
+        restores.begun { restore in
+            guard restore.account.id == item.account, restore.target.folder.inode == folder.inode,
+                let last = restore.target.path.parts(between: "/").last,
+                name.isSameText(as: String(last)), let names = restore.found.names
+            else { return false }
+            return names.count == item.path.count
+                && zip(names, item.path).allSatisfy { $0.isSameText(as: $1) }
         }
     }
 

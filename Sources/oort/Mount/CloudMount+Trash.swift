@@ -172,47 +172,122 @@ extension CloudMount {
     // MARK: Bringing back
 
     func restore(_ request: RestoreRequest) async throws(Failure) -> RestoreReport {
+        if let begun = begunRestore(request) {
+            try refuseReadOnly(begun.account)
+            return try await report(begun, request, others: 0)
+        }
         let (place, found, others) = try await wanted(request)
         try refuseReadOnly(place.account)
-        let trash = try self.trash(of: place.account)
+        _ = try trash(of: place.account)
         let target = try destination(of: found, request.to, place)
-        let parent = try await reference(to: target.folder, at: target.place)
-        let placement = Placement(folder: parent, name: target.name)
-        let account = place.account
-        let path = target.path
-        let taken = Failure(
-            "\(TerminalText.line(path)) is taken: nothing was restored.",
-            advice: "Name another place: oort restore \(Shell.quoted(request.target)) --to PATH"
+        let restore = Restore(account: place.account, found: found, target: target)
+        return try await report(restore, request, others: others)
+    }
+
+    private func report(
+        _ restore: Restore,
+        _ request: RestoreRequest,
+        others: Int
+    ) async throws(Failure) -> RestoreReport {
+        let isShown = try await restores.run(restore) { progress throws(Failure) in
+            guard let trash = restore.account.engine.trash else {
+                throw Failure("\(restore.account.name) has no trash.")
+            }
+            return try await self.bringBack(restore, progress) {
+                place throws(ProviderError) in
+                try await trash.restore(restore.found.entry, to: place, progress)
+            }
+        }
+        await forgetTrashed(restore.found, restore.account)
+        await finishTelling()
+        return RestoreReport(
+            path: restore.target.path,
+            isShown: isShown,
+            others: others,
+            isByFiles: restore.found.entry.kind == nil ? true : nil
         )
+    }
+
+    /// The restore of the same thing to the same place that is under way, or stopped in the middle.
+    private func begunRestore(_ request: RestoreRequest) -> Restore? {
+        restores.begun { restore in
+            guard let name = restore.target.path.parts(between: "/").last else { return false }
+            let names = restore.found.names
+            let isIt =
+                "\(restore.account.name):\(restore.found.entry.id)".isSameText(as: request.target)
+                || names.map { path(restore.account, $0).isSameText(as: request.path) } ?? false
+            let wished = request.to ?? names.map { path(restore.account, $0) }
+            guard isIt, let wished else { return false }
+            return restore.target.path.isSameText(as: wished)
+                || request.to != nil && restore.target.path.isSameText(as: "\(wished)/\(name)")
+        }
+    }
+
+    /// Has a service give something back, and the mount show it.
+    ///
+    /// - Returns: whether the mount shows it.
+    func bringBack(
+        _ restore: Restore,
+        _ progress: RestoreProgress,
+        _ act: (Placement) async throws(ProviderError) -> Void
+    ) async throws(Failure) -> Bool {
+        let (entry, target, account) = (restore.found.entry, restore.target, restore.account)
+        let parent = try await reference(to: target.folder, at: target.place)
         do throws(ProviderError) {
-            guard try await !account.engine.hasItem(named: target.name, in: parent) else {
-                await showNews(in: target.folder, account)
+            try await account.engine.checkPerson()
+            let isTaken = try await account.engine.hasItem(named: target.name, in: parent)
+            guard progress.hasBegun || !isTaken else {
                 throw ProviderError(.nameTaken, detail: "")
             }
-            try await trash.restore(found.entry, to: placement)
+            try await act(Placement(folder: parent, name: target.name))
         } catch {
-            if error.kind == .nameTaken { throw taken }
             await showNews(in: target.folder, account)
+            guard !progress.hasBegun else { throw inPart(restore, progress, error) }
+            if error.kind == .nameTaken { throw taken(restore) }
             // It may have been done although no answer came.
-            guard error.isOutcomeUnknown, shown(found.entry, target, account) != nil else {
+            guard error.isOutcomeUnknown, shown(entry, target, account) != nil else {
                 throw failure(
                     error,
-                    "\(TerminalText.line(found.entry.name)) was not restored",
+                    "\(TerminalText.line(entry.name)) was not restored",
                     account,
                     advice: error.isOutcomeUnknown
                         ? "Look whether it came back: oort trash, or the folder itself." : nil
                 )
             }
         }
-        let isShown = await waitUntilShown(found.entry, target, account)
-        if isShown, found.entry.kind == .folder { await showAll(in: target, found.entry, account) }
-        await forgetTrashed(found, account)
-        await finishTelling()
-        return RestoreReport(
-            path: path,
-            isShown: isShown,
-            others: others,
-            isByFiles: found.entry.kind == nil ? true : nil
+        let isShown = await waitUntilShown(entry, target, account)
+        if isShown, entry.kind == .folder { await showAll(in: target, entry, account) }
+        return isShown
+    }
+
+    private func taken(_ restore: Restore) -> Failure {
+        let source = Shell.quoted(source(of: restore))
+        return Failure(
+            "\(TerminalText.line(restore.target.path)) is taken: nothing was restored.",
+            advice: "Name another place: oort restore \(source) --to PATH"
+        )
+    }
+
+    /// By what `oort restore` takes what is to come back.
+    private func source(of restore: Restore) -> String {
+        restore.found.names.map { path(restore.account, $0) }
+            ?? "\(restore.account.name):\(restore.found.entry.id)"
+    }
+
+    /// What a person hears of a folder of which only a part is back.
+    private func inPart(
+        _ restore: Restore,
+        _ progress: RestoreProgress,
+        _ error: ProviderError
+    ) -> Failure {
+        let (back, all) = progress.files
+        let (source, target) = (source(of: restore), restore.target.path)
+        let to = source.isSameText(as: target) ? "" : " --to \(Shell.quoted(target))"
+        return failure(
+            error,
+            "\(TerminalText.line(target)) is not whole, \(back) of \(all) files are back",
+            restore.account,
+            advice: "Go on with the rest: oort restore \(Shell.quoted(source))\(to)"
         )
     }
 
