@@ -191,6 +191,23 @@ def test_a_folder_comes_back_where_the_answer_to_its_making_is_lost(machine, clo
     eventually(lambda: is_whole(folder), "all of it shows")
 
 
+@pytest.mark.clouds("drive")
+def test_what_lay_in_a_folder_is_listed_beside_thousands(machine, clouds):
+    clouds.edit("drive", "mkdir", "/Junk")
+    clouds.edit("drive", "write", "/Papers/thesis.txt", text="the thesis")
+    junk = [f"/Junk/{number}" for number in range(4200)]
+    clouds.edits("drive", [{"op": "write", "path": path, "text": "x"} for path in junk])
+    clouds.edit("drive", "trash", "/Papers/thesis.txt")
+    clouds.edits("drive", [{"op": "trash", "path": path} for path in junk])
+    machine.login("drive")
+    machine.mount()
+    drive = machine.ready("drive")
+    assert "There is more" in machine.oort("trash", drive)
+    entry, = listed(machine, drive / "Papers")
+    assert entry["path"] == str(drive / "Papers" / "thesis.txt")
+    assert "There is more" not in machine.oort("trash", drive / "Papers")
+
+
 def test_names_of_all_kinds(machine, clouds, cloud, drive):
     name = "tab\there, 100% 'quoted' ünd 日本"
     (drive / name).write_text("odd")

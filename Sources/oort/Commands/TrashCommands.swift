@@ -331,7 +331,7 @@ struct VersionFile {
 enum TrashText {
     static func text(_ report: TrashReport) -> String {
         var lines = report.entries.flatMap { Self.lines(of: $0) }
-        if report.entries.isEmpty, report.listed != nil || report.notes.isEmpty {
+        if report.entries.isEmpty, !report.isCut, report.listed != nil || report.notes.isEmpty {
             lines.append("The trash is empty.")
         }
         if report.isCut {

@@ -166,7 +166,7 @@ extension CloudMount {
             return entry
         }
         let place = try mounted(path(account, item.path))
-        let all = try await entries(trash, below: place, atMost: .max).entries
+        let all = try await entries(trash, below: place).entries
         if let same = all.first(where: { $0.entry.item == item.item }) { return same.entry }
         func distance(_ entry: Placed) -> Int64 {
             let seconds = entry.entry.deletedTime?.seconds ?? 0

@@ -7,7 +7,7 @@ import Synchronization
 
 /// What was deleted: listed, and brought back.
 extension CloudMount {
-    /// The most entries that are read of one account.
+    /// The most entries that are listed of one account.
     private static let mostEntries = 2000
 
     func trash(_ request: TrashRequest) async throws(Failure) -> TrashReport {
@@ -36,11 +36,12 @@ extension CloudMount {
         into report: inout TrashReport
     ) async throws(Failure) {
         let trash = try self.trash(of: place.account)
-        let found = try await entries(trash, below: place, atMost: Self.mostEntries)
+        let found = try await entries(trash, below: place, atMost: Self.mostEntries) {
+            Self.lies($0, atOrBelow: place.names)
+        }
         report.listed = (report.listed ?? 0) + 1
         report.isCut = report.isCut || found.isCut
         for entry in found.entries {
-            guard entry.names?.starts(with: place.names) ?? place.names.isEmpty else { continue }
             report.entries.append(
                 TrashedItem(
                     id: "\(place.account.name):\(entry.entry.id)",
@@ -82,13 +83,25 @@ extension CloudMount {
         var names: [String]?
     }
 
+    /// The entries of a trash that a caller wants, as far as they are not part of others.
+    ///
+    /// - Parameters:
+    ///   - trash: the account's.
+    ///   - place: what the service is asked about; it may list more than lay there.
+    ///   - limit: how many wanted ones are read.
+    ///   - isWanted: which count.
+    /// - Returns: the entries, and whether there may be more.
+    /// - Throws: `Failure` when the trash cannot be read.
     func entries(
         _ trash: any Trash,
         below place: MountedPath,
-        atMost limit: Int
+        atMost limit: Int = .max,
+        where isWanted: (Placed) -> Bool = { _ in true }
     ) async throws(Failure) -> (entries: [Placed], isCut: Bool) {
         let folder = try await folderReference(place)
         var found: [Placed] = []
+        // With what lies in them they may come back, wanted or not.
+        var folders: Set<[String]> = []
         var page: PageToken?
         var walk = PageWalk()
         do throws(ProviderError) {
@@ -98,20 +111,29 @@ extension CloudMount {
                 let answer = try await trash.entries(below: folder, page: page)
                 for entry in answer.entries {
                     guard try !isInTree(entry, of: place.account) else { continue }
-                    found.append(Placed(entry: entry, names: try names(of: entry, place.account)))
+                    let placed = Placed(
+                        entry: entry,
+                        names: try names(of: entry, place.account)
+                    )
+                    if entry.kind == nil, let names = placed.names { folders.insert(names) }
+                    if isWanted(placed) { found.append(placed) }
                 }
                 page = answer.next
             } while page != nil && found.count < limit
         } catch {
             throw failure(error, "The trash of \(place.account.name) cannot be read", place.account)
         }
-        return (Self.tops(of: found), page != nil)
+        return (Self.tops(of: found, folders), page != nil)
+    }
+
+    /// Whether an entry lay at a place or below it.
+    private static func lies(_ entry: Placed, atOrBelow place: [String]) -> Bool {
+        entry.names?.starts(with: place) ?? place.isEmpty
     }
 
     /// Those that lie in no entry of which the service does not say what it is: such a one may be a
     /// folder, with which they come back.
-    private static func tops(of entries: [Placed]) -> [Placed] {
-        let folders = Set(entries.filter { $0.entry.kind == nil }.compactMap(\.names))
+    private static func tops(of entries: [Placed], _ folders: Set<[String]>) -> [Placed] {
         guard !folders.isEmpty else { return entries }
         return entries.filter { entry in
             guard var above = entry.names else { return true }
@@ -327,8 +349,7 @@ extension CloudMount {
             let place = try mounted("\(mountPoint)/\(name)")
             let all = try await entries(
                 try trash(of: place.account),
-                below: place,
-                atMost: .max
+                below: place
             ).entries
             guard let found = all.first(where: { $0.entry.id.isSameText(as: id) }) else {
                 throw Failure(
@@ -352,7 +373,7 @@ extension CloudMount {
         }
         let trash = try trash(of: place.account)
         try await refuseUnsentDeletion(place)
-        let below = try await entries(trash, below: place, atMost: .max).entries
+        let below = try await entries(trash, below: place).entries
         let all =
             below
             .filter { Self.lay($0, at: place.names) }
