@@ -1,6 +1,7 @@
 """What was deleted: listed with where it lay, and brought back."""
 
 import json
+import os
 
 import pytest
 
@@ -208,6 +209,22 @@ def test_what_lay_in_a_folder_is_listed_beside_thousands(machine, clouds):
     assert "There is more" not in machine.oort("trash", drive / "Papers")
 
 
+def test_a_link_comes_back_as_a_link(machine, clouds, cloud, drive):
+    for target in ("first", "second"):
+        (drive / "link").symlink_to(target)
+        machine.sync()
+        (drive / "link").unlink()
+        machine.sync()
+        assert str(drive / "link") in {entry["path"] for entry in listed(machine)}
+        assert f"{drive / 'link'} is back." in machine.oort("restore", drive / "link")
+        assert os.readlink(drive / "link") == target
+        (drive / "link").unlink()
+        machine.sync()
+    machine.oort("restore", drive / "link", "--to", drive / "another")
+    assert os.readlink(drive / "another") == "second"
+    assert set(clouds.tree(cloud)) == {"/another.rclonelink"}
+
+
 def test_names_of_all_kinds(machine, clouds, cloud, drive):
     name = "tab\there, 100% 'quoted' ünd 日本"
     (drive / name).write_text("odd")
@@ -266,6 +283,14 @@ def test_a_server_of_ones_own(machine, folder):
         assert read(drive / "100% of it" / "note.txt") == "the note"
         assert read(drive / "up.txt") == "top"
         assert listed(machine) == [] and list((server.root / ".oort-trash").iterdir()) == []
+        (drive / "link").symlink_to("somewhere")
+        for target in (drive / "link", drive / "another"):
+            machine.sync()
+            (drive / "link").unlink()
+            machine.sync()
+            machine.oort("restore", drive / "link", "--to", target)
+            assert os.readlink(target) == "somewhere"
+        assert os.readlink(server.root / "another") == "somewhere"
     finally:
         server.stop()
 

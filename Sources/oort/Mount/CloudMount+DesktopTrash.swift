@@ -83,21 +83,19 @@ extension CloudMount {
         guard let entry = try await entry(of: item, account) else {
             throw Failure("The trash of \(account.name) does not show it.")
         }
-        var target = Destination(
+        let isLink = item.kind == .symlink
+        // Documents are shown with other endings than they have at the service.
+        let isSame = item.path.last?.isSameText(as: name) == true
+        let target = Destination(
             place: try mounted(path(account, names)),
             folder: folder,
-            name: name,
-            path: path(account, names + [name])
+            name: isSame ? item.serviceName : Self.serviceName(name, isLink: isLink),
+            path: path(account, names + [name]),
+            isLink: isLink
         )
-        // Documents and links are shown with other endings than they have at the service.
-        if item.path.last?.isSameText(as: name) == true {
-            target.name = item.serviceName
-        } else if item.kind == .symlink {
-            target.name = LinkName.file(name)
-        }
         return Restore(
             account: account,
-            found: Placed(entry: entry, names: item.path),
+            found: Placed(entry: entry, names: item.path, isLink: isLink),
             target: target
         )
     }

@@ -81,6 +81,8 @@ extension CloudMount {
     struct Placed {
         var entry: TrashEntry
         var names: [String]?
+        /// Whether it is a small file that shows as a symbolic link.
+        var isLink = false
     }
 
     /// The entries of a trash that a caller wants, as far as they are not part of others.
@@ -111,10 +113,7 @@ extension CloudMount {
                 let answer = try await trash.entries(below: folder, page: page)
                 for entry in answer.entries {
                     guard try !isInTree(entry, of: place.account) else { continue }
-                    let placed = Placed(
-                        entry: entry,
-                        names: try names(of: entry, place.account)
-                    )
+                    let placed = try placed(entry, place.account)
                     if entry.kind == nil, let names = placed.names { folders.insert(names) }
                     if isWanted(placed) { found.append(placed) }
                 }
@@ -177,17 +176,41 @@ extension CloudMount {
         } catch { throw ProviderError(.localContent, detail: "catalog: \(error)") }
     }
 
+    private func placed(
+        _ entry: TrashEntry,
+        _ account: MountedAccount
+    ) throws(ProviderError) -> Placed {
+        let isLink = try isLink(entry, account)
+        let names = try names(of: entry, isLink: isLink, account)
+        return Placed(entry: entry, names: names, isLink: isLink)
+    }
+
+    private func isLink(
+        _ entry: TrashEntry,
+        _ account: MountedAccount
+    ) throws(ProviderError) -> Bool {
+        guard options.settings.links != .off, entry.kind == .file,
+            LinkName.mayBeLink(entry.name, size: entry.size)
+        else { return false }
+        guard let item = entry.item, let node = try node(item, of: account) else { return true }
+        return node.kind == .symlink
+    }
+
     private func names(
         of entry: TrashEntry,
+        isLink: Bool,
         _ account: MountedAccount
     ) throws(ProviderError) -> [String]? {
-        if let path = entry.path { return path.parts.map { Self.shownName($0) } }
+        let own = Self.shownName(entry.name, isLink: isLink)
+        if let path = entry.path {
+            return path.parts.dropLast().map { Self.shownName($0) } + [own]
+        }
         guard let folder = entry.folder, let node = try node(folder, of: account) else {
             return nil
         }
         do throws(CatalogError) {
             let above = node.isAccountRoot ? [] : try catalog.shownPath(of: node.inode)
-            return above.map { $0 + [Self.shownName(entry.name)] }
+            return above.map { $0 + [own] }
         } catch { throw ProviderError(.localContent, detail: "catalog: \(error)") }
     }
 
@@ -399,12 +422,16 @@ extension CloudMount {
         return (place, found, all.count - 1)
     }
 
-    /// Whether an entry was shown at a path; a document was shown with an ending of its own.
+    /// Whether an entry was shown at a path.
+    ///
+    /// A document was shown with an ending of its own; a link is also found by the name of the file that
+    /// holds it.
     static func lay(_ entry: Placed, at names: [String]) -> Bool {
         guard let own = entry.names, own.count == names.count, own.dropLast() == names.dropLast(),
             let one = own.last, let other = names.last
         else { return false }
         if one.isSameText(as: other) { return true }
+        if entry.isLink, other.isSameText(as: entry.entry.name) { return true }
         return entry.entry.kind == .nativeDocument
             && other.cut(atLast: ".").map { one.isSameText(as: $0.before) } ?? false
     }
@@ -427,8 +454,11 @@ extension CloudMount {
     struct Destination {
         var place: MountedPath
         var folder: Node
+        /// Its name there at the service.
         var name: String
         var path: String
+        /// Whether it shows as a symbolic link.
+        var isLink = false
     }
 
     /// Where something is to be: where it lay, or where the person says.
@@ -458,7 +488,8 @@ extension CloudMount {
                 place: above,
                 folder: folder,
                 name: found.entry.name,
-                path: target
+                path: target,
+                isLink: found.isLink
             )
         }
         var target = try mounted(to)
@@ -470,14 +501,15 @@ extension CloudMount {
             )
         }
         if let folder = target.node, folder.kind == .folder {
-            let name = Self.shownName(found.entry.name)
+            let name = Self.shownName(found.entry.name, isLink: found.isLink)
             let whole = path(target.account, target.names + [name])
             try refuseTaken(name, in: folder, whole)
             return Destination(
                 place: target,
                 folder: folder,
                 name: found.entry.name,
-                path: whole
+                path: whole,
+                isLink: found.isLink
             )
         }
         guard target.node == nil, let name = target.names.last else {
@@ -491,7 +523,13 @@ extension CloudMount {
             )
         }
         target.folder = folder
-        return Destination(place: above, folder: folder, name: name, path: to)
+        return Destination(
+            place: above,
+            folder: folder,
+            name: Self.serviceName(name, isLink: found.isLink),
+            path: to,
+            isLink: found.isLink
+        )
     }
 
     private func refuseTaken(
@@ -518,7 +556,8 @@ extension CloudMount {
             if let item = entry.item, let node = try node(item, of: account), node.parent != nil {
                 return node
             }
-            return try catalog.lookup(Self.shownName(target.name), in: target.folder)
+            let name = Self.shownName(target.name, isLink: target.isLink)
+            return try catalog.lookup(name, in: target.folder)
         } catch {
             logger.warning("what came back was not looked up", metadata: ["cause": "\(error)"])
             return nil
