@@ -179,7 +179,8 @@ def test_a_folder_that_came_back_in_part_goes_on(machine, clouds, place):
     assert len(clouds.tree("dropbox")) == 9
     if not to:
         # It is no restore that could go on any more.
-        assert "is there" in machine.oort("restore", folder, status=1)
+        said = machine.oort("restore", folder, status=1)
+        assert "is there" in said and f"oort trash {folder}" in said
 
 
 @pytest.mark.clouds("dropbox")

@@ -125,11 +125,28 @@ extension CloudMount {
     }
 
     /// Returns when the service has heard of the deletion: before, there is nothing in its trash.
+    ///
+    /// - Throws: `.offline` where it does not hear of it as long as a program waits for a restore: nothing
+    ///   must come back at some later time that nobody expects.
     private func awaitDeletion(
         of item: TrashedNode,
         _ account: MountedAccount
     ) async throws(FileSystemError) {
-        let isSent = await account.engine.pushingAtOnce { [catalog] changes in
+        let isSent = await withTaskGroup(of: Bool.self) { group in
+            group.addTask { await self.isDeletionSent(of: item, account) }
+            group.addTask {
+                try? await Task.sleep(for: .seconds(45))
+                return false
+            }
+            let first = await group.next() ?? false
+            group.cancelAll()
+            return first
+        }
+        guard isSent else { throw .offline }
+    }
+
+    private func isDeletionSent(of item: TrashedNode, _ account: MountedAccount) async -> Bool {
+        await account.engine.pushingAtOnce { [catalog] changes in
             for await _ in changes {
                 do throws(CatalogError) {
                     guard let node = try catalog.knownNode(item.inode) else { return true }
@@ -139,7 +156,6 @@ extension CloudMount {
             }
             return false
         }
-        guard isSent else { throw .offline }
     }
 
     /// How it comes back without a look at the service's trash; nil where it does not.

@@ -387,9 +387,13 @@ extension CloudMount {
             throw Failure("\(place.shown) is an account, not something that was deleted.")
         }
         if place.node != nil, request.to == nil {
+            let isFolder = place.node?.kind == .folder
+            let inside =
+                isFolder
+                ? "What was deleted in it: oort trash" : "Earlier contents of it: oort versions"
             throw Failure(
                 "\(place.shown) is there; nothing is restored over it.",
-                advice: "Earlier contents of it: oort versions \(Shell.quoted(place.path))\n"
+                advice: "\(inside) \(Shell.quoted(place.path))\n"
                     + "Something else that was deleted there: oort restore "
                     + "\(Shell.quoted(place.path)) --to PATH"
             )
