@@ -71,9 +71,7 @@ extension StoredItem {
     /// Decides whether a file shows as the symbolic link that it may hold.
     mutating func decideKind(beside node: Node?, _ policy: LinkPolicy) {
         guard nodeKind == .file || nodeKind == .symlink else { return }
-        // Longer than any target, or empty: no link, whoever made it.
-        let mayBeLink =
-            LinkName.link(fileName) != nil && size.map { (1...4095).contains($0) } ?? false
+        let mayBeLink = LinkName.mayBeLink(fileName, size: size)
         let wasRefused = node.map { isOfRevision(of: $0) && $0.target == "" } ?? false
         let isShown =
             switch policy {

@@ -1,4 +1,5 @@
 import OortModel
+import OortTransport
 
 /// Deleted items at Dropbox: listings name deleted paths, and a path's revisions show what lay there.
 ///
@@ -36,33 +37,107 @@ struct DropboxTrash: Trash, Undeletion {
     }
 
     func restore(_ entry: TrashEntry, to place: Placement) async throws(ProviderError) {
+        try await restore(entry, to: place, RestoreProgress())
+    }
+
+    func restore(
+        _ entry: TrashEntry,
+        to place: Placement,
+        _ progress: RestoreProgress
+    ) async throws(ProviderError) {
         let target = place.folder.path.appending(place.name)
         if let last = try await lastRevision(of: entry.id) {
             return try await restore(last, to: target)
         }
-        let below = try await paths(below: entry.id)
-        let files = try await many(below) { path throws(ProviderError) in
-            try await revisions(of: path.key)
-        }
-        let beginning = Self.beginning(of: files.compactMap { $0?.deletedTime })
+        let isContinued = progress.hasBegun
+        let (files, since) = try await files(of: entry, in: target, progress)
         // First, so that a folder in which no file lay comes back, too.
+        do throws(ProviderError) {
+            try await makeFolder(target, .onlyIfNotDone, mayBeThere: isContinued)
+        } catch {
+            guard error.isOutcomeUnknown else { throw error }
+            progress.begin(files: files.count, since: since)
+            try await makeFolder(target, .harmless, mayBeThere: true)
+        }
+        progress.begin(files: files.count, since: since)
+        var refusal: ProviderError?
+        // One by one: each write takes the lock of the whole account.
+        for file in files {
+            do throws(ProviderError) {
+                guard !file.isTaken else {
+                    throw ProviderError(.nameTaken, detail: "\(file.place) is there already")
+                }
+                try await restore(file.last, to: file.place)
+                progress.oneIsBack()
+            } catch {
+                // One file that is refused does not keep the others away.
+                guard error.isLastingRefusal else { throw error }
+                refusal = refusal ?? error
+            }
+        }
+        if let refusal { throw refusal }
+    }
+
+    /// Makes a folder; one that is there counts as made where an earlier try or request may have made it.
+    private func makeFolder(
+        _ path: RemotePath,
+        _ repetition: HTTPRequest.Repetition,
+        mayBeThere: Bool
+    ) async throws(ProviderError) {
         do throws(ProviderError) {
             let _: DropboxWire.Wrapped = try await provider.api.call(
                 "files/create_folder_v2",
-                DropboxWire.CreateFolder(path: target.description)
+                DropboxWire.CreateFolder(path: path.description),
+                repetition: repetition
             )
         } catch {
-            // An earlier try made it.
-            guard error.kind == .nameTaken else { throw error }
+            guard mayBeThere, error.kind == .nameTaken else { throw error }
         }
-        for (path, file) in zip(below, files) {
+    }
+
+    /// A file that comes back with its folder.
+    private struct File: Sendable {
+        var last: DropboxWire.Metadata
+        /// Where it is to be.
+        var place: RemotePath
+        /// Whether something else is there.
+        var isTaken = false
+    }
+
+    /// The files that were deleted with a folder and are still to come back, and when that deletion began.
+    private func files(
+        of folder: TrashEntry,
+        in target: RemotePath,
+        _ progress: RestoreProgress
+    ) async throws(ProviderError) -> ([File], since: Timestamp?) {
+        let below = try await paths(below: folder.id)
+        let answers = try await many(below) { path throws(ProviderError) in
+            try await revisions(of: path.key)
+        }
+        let since = progress.since ?? Self.beginning(of: answers.compactMap { $0?.deletedTime })
+        let depth = folder.id.parts(between: "/").count
+        let files = zip(below, answers).compactMap { path, answer -> File? in
             // What was deleted in the folder before it was is meant to be gone.
-            if let time = file?.deletedTime, let beginning, time < beginning { continue }
-            guard let last = file?.entries.first, try await !isElsewhere(last) else { continue }
-            let inside = path.display.parts(between: "/")
-                .dropFirst(entry.id.parts(between: "/").count).map(String.init)
-            try await restore(last, to: RemotePath(target.parts + inside))
+            if let time = answer?.deletedTime, let since, time < since { return nil }
+            let inside = path.display.parts(between: "/").dropFirst(depth).map(String.init)
+            return answer?.entries.first.map {
+                File(last: $0, place: RemotePath(target.parts + inside))
+            }
         }
+        let isContinued = progress.hasBegun
+        let wanted = try await many(files) { file throws(ProviderError) in
+            guard try await !isElsewhere(file.last) else { return File?.none }
+            var file = file
+            if isContinued { file.isTaken = try await isThere(file.place) }
+            return file
+        }
+        return (wanted.compactMap(\.self), since)
+    }
+
+    /// Whether anything is at a path.
+    private func isThere(_ path: RemotePath) async throws(ProviderError) -> Bool {
+        let root = ItemReference(id: DropboxProvider.rootID, path: .root)
+        return try await !provider.items(named: path.parts.joined(separator: "/"), in: root).isEmpty
     }
 
     /// When the deletion of a folder began, by the times at which files in it were deleted; nil where
@@ -221,27 +296,28 @@ struct DropboxTrash: Trash, Undeletion {
         }
     }
 
-    /// Asks for each path, some at a time; answers in the same order.
-    private func many<Answer: Sendable>(
-        _ paths: [Path],
-        _ ask: @escaping @Sendable (Path) async throws(ProviderError) -> Answer
+    /// Asks for each, some at a time; answers in the same order.
+    private func many<Question: Sendable, Answer: Sendable>(
+        _ questions: [Question],
+        _ ask: @escaping @Sendable (Question) async throws(ProviderError) -> Answer
     ) async throws(ProviderError) -> [Answer] {
         let results = await withTaskGroup(of: (Int, Result<Answer, ProviderError>).self) { group in
             var results: [Int: Result<Answer, ProviderError>] = [:]
-            for (index, path) in paths.enumerated() {
+            for (index, question) in questions.enumerated() {
                 if index >= Self.asking, let (done, result) = await group.next() {
                     results[done] = result
                 }
                 group.addTask {
-                    do throws(ProviderError) { return (index, .success(try await ask(path))) } catch
-                    { return (index, .failure(error)) }
+                    do throws(ProviderError) {
+                        return (index, .success(try await ask(question)))
+                    } catch { return (index, .failure(error)) }
                 }
             }
             for await (done, result) in group { results[done] = result }
             return results
         }
         var answers: [Answer] = []
-        for index in paths.indices {
+        for index in questions.indices {
             guard let result = results[index] else { continue }
             answers.append(try result.get())
         }

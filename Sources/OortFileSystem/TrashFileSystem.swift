@@ -1,5 +1,6 @@
 import Logging
 public import OortCatalog
+import OortContentStore
 public import OortModel
 import Synchronization
 
@@ -11,17 +12,21 @@ public struct TrashService: Sendable {
     public var mark: @Sendable (AccountID, ItemID) -> String?
     /// Restores an item under a name into a folder of its account, and returns when it is there.
     public var restore: @Sendable (TrashedNode, String, Node) async throws(FileSystemError) -> Void
+    /// Whether such a restore is under way or stopped in the middle, so that a part of the item is there.
+    public var isInPart: @Sendable (TrashedNode, String, Node) -> Bool
 
     /// A service with all of its parts.
     public init(
         keepsDeleted: @escaping @Sendable (AccountID, ItemID?) -> Bool,
         mark: @escaping @Sendable (AccountID, ItemID) -> String?,
         restore:
-            @escaping @Sendable (TrashedNode, String, Node) async throws(FileSystemError) -> Void
+            @escaping @Sendable (TrashedNode, String, Node) async throws(FileSystemError) -> Void,
+        isInPart: @escaping @Sendable (TrashedNode, String, Node) -> Bool
     ) {
         self.keepsDeleted = keepsDeleted
         self.mark = mark
         self.restore = restore
+        self.isInPart = isInPart
     }
 }
 
@@ -45,6 +50,9 @@ public final class TrashFileSystem: FileSystem {
     let notes = TrashNotes()
     private let name: String
     private let restoring: Waiting
+    private let restores = Mutex<
+        [RestorePlace: Task<Result<Void, FileSystemError>, Never>]
+    >([:])
     private let shown = Mutex<(state: [Int64], changed: Timestamp)>(([], .now))
 
     /// A trash of the person who owns the mount.
@@ -57,6 +65,13 @@ public final class TrashFileSystem: FileSystem {
         self.service = service
         name = ".Trash-\(files.settings.owner)"
         restoring = Waiting(limit: min(Self.patience, files.settings.waitLimit), clock: clock)
+    }
+
+    /// Which item comes back where.
+    private struct RestorePlace: Hashable {
+        let item: Int64
+        let folder: Inode
+        let name: ExactText
     }
 
     // MARK: What the operations share
@@ -377,19 +392,57 @@ public final class TrashFileSystem: FileSystem {
             let parent = try files.writableFolder(folder)
             guard parent.account == item.account else { throw .otherAccount }
             try files.check(newName, kind: item.kind, in: parent)
-            guard try files.child(newName, of: parent) == nil else { throw .exists }
+            guard
+                try files.child(newName, of: parent) == nil
+                    || service.isInPart(item, newName, parent)
+            else { throw .exists }
             return restoring.later { () async throws(FileSystemError) in
-                try await self.service.restore(item, newName, parent)
-                do throws(CatalogError) {
-                    try await self.files.catalog.forgetTrashed(item.id)
-                } catch { throw FileSystemError(error) }
+                try await self.awaitRestore(of: item, as: newName, in: parent)
                 // The program that restored it removes this file next.
-                _ = self.notes.make(name + Self.infoEnding, bytes: item.info)
-                // The kernel would take the restored item for the one that was in the trash.
-                self.files.catalog.announce([
-                    .entryLeft(parent: folder, name: newName, isFolder: item.kind == .folder)
-                ])
+                let note = name + Self.infoEnding
+                if self.notes.note(named: note) == nil {
+                    _ = self.notes.make(note, bytes: item.info)
+                }
             }
         } catch { return .failure(error) }
+    }
+
+    /// Returns when an item is back; the restore goes on when nobody waits, and a repeat waits for the same.
+    private func awaitRestore(
+        of item: TrashedNode,
+        as newName: String,
+        in folder: Node
+    ) async throws(FileSystemError) {
+        let place = RestorePlace(item: item.id, folder: folder.inode, name: ExactText(newName))
+        let task = restores.withLock { restores in
+            if let task = restores[place] { return task }
+            // Owned by this table; the service's restore ends it, at the latest with the mount.
+            let task = Task { () -> Result<Void, FileSystemError> in
+                let result: Result<Void, FileSystemError>
+                do throws(FileSystemError) {
+                    result = .success(try await bringBack(item, as: newName, in: folder))
+                } catch { result = .failure(error) }
+                self.restores.withLock { $0[place] = nil }
+                return result
+            }
+            restores[place] = task
+            return task
+        }
+        try await task.value(orWhenCancelled: .failure(.interrupted)).get()
+    }
+
+    private func bringBack(
+        _ item: TrashedNode,
+        as newName: String,
+        in folder: Node
+    ) async throws(FileSystemError) {
+        try await service.restore(item, newName, folder)
+        do throws(CatalogError) {
+            try await files.catalog.forgetTrashed(item.id)
+        } catch { throw FileSystemError(error) }
+        // The kernel would take the restored item for the one that was in the trash.
+        files.catalog.announce([
+            .entryLeft(parent: folder.inode, name: newName, isFolder: item.kind == .folder)
+        ])
     }
 }

@@ -11,4 +11,10 @@ public enum LinkName {
         guard let name = file.dropping(ending: ending), !name.isEmpty else { return nil }
         return String(name)
     }
+
+    /// Whether a file of this name and size may hold a link: longer than any target, or empty, it is none,
+    /// whoever made it.
+    public static func mayBeLink(_ file: String, size: Int64?) -> Bool {
+        link(file) != nil && size.map { (1...4095).contains($0) } ?? false
+    }
 }

@@ -24,6 +24,16 @@ public protocol Trash: Sendable {
     ///   `.unsupported` where this kind of account cannot.
     func restore(_ entry: TrashEntry, to place: Placement) async throws(ProviderError)
 
+    /// The same with a progress that all tries share: where it has begun, what an earlier try brought
+    /// back stays, and only the rest is restored.
+    ///
+    /// A trash that brings an entry back in one step leaves the progress as it is.
+    func restore(
+        _ entry: TrashEntry,
+        to place: Placement,
+        _ progress: RestoreProgress
+    ) async throws(ProviderError)
+
     /// The entry of a deleted item that `Provider.trashMark` gave this mark; nil where it is not in the
     /// trash.
     func entry(marked mark: String) async throws(ProviderError) -> TrashEntry?
@@ -42,6 +52,14 @@ extension Trash {
             page = answer.next
         } while page != nil
         return nil
+    }
+
+    public func restore(
+        _ entry: TrashEntry,
+        to place: Placement,
+        _ progress: RestoreProgress
+    ) async throws(ProviderError) {
+        try await restore(entry, to: place)
     }
 }
 

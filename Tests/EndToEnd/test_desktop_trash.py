@@ -120,6 +120,30 @@ def test_a_folder_goes_with_all_in_it(machine, clouds, cloud, drive, trash):
     assert trash.names == set()
 
 
+@pytest.mark.clouds("dropbox")
+def test_a_folder_that_came_back_in_part_goes_on(machine, clouds):
+    machine.login("dropbox")
+    machine.mount()
+    drive, trash = machine.ready("dropbox"), Trash(machine)
+    (drive / "papers").mkdir()
+    for number in range(8):
+        (drive / "papers" / f"f{number}").write_text(f"{number}")
+    settled(machine)
+    name = trash.put(drive / "papers")
+    settled(machine)
+    clouds.fault("dropbox", route="files/restore", fault="no_answer", skipping=3, times=20)
+    with pytest.raises(OSError):
+        trash.bring_back(name)
+    clouds.no_faults("dropbox")
+    assert trash.names == {name}
+    trash.bring_back(name)
+    texts = {f"f{number}": f"{number}" for number in range(8)}
+    eventually(
+        lambda: {path.name: read(path) for path in (drive / "papers").iterdir()} == texts,
+        "all is back", timeout=60)
+    assert trash.names == set() and len(clouds.tree("dropbox")) == 9
+
+
 def test_at_once_and_with_names_that_are_alike(machine, clouds, cloud, drive, trash):
     for folder, text in (("one", "first"), ("two", "second")):
         (drive / folder).mkdir()

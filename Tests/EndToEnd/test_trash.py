@@ -1,6 +1,7 @@
 """What was deleted: listed with where it lay, and brought back."""
 
 import json
+import os
 import sys
 import time
 
@@ -144,6 +145,90 @@ def test_many_are_listed_and_a_lost_answer_does_no_harm(machine, clouds, cloud, 
     assert [path for path in clouds.tree(cloud)] == ["/file 7"]
 
 
+def papers(machine):
+    """A folder with eight files that was deleted at Dropbox, where it comes back file by file."""
+    machine.login("dropbox")
+    machine.mount()
+    folder = machine.ready("dropbox") / "papers"
+    folder.mkdir()
+    for number in range(8):
+        (folder / f"f{number}").write_text(f"{number}")
+    machine.sync()
+    return folder
+
+
+def is_whole(folder):
+    return {path.name: read(path) for path in folder.iterdir()} == {
+        f"f{number}": f"{number}" for number in range(8)}
+
+
+@pytest.mark.clouds("dropbox")
+@pytest.mark.parametrize("place", ["where it lay", "another place"])
+def test_a_folder_that_came_back_in_part_goes_on(machine, clouds, place):
+    folder = papers(machine)
+    machine.run("rm", "-r", folder)
+    machine.sync()
+    target, to = folder, []
+    if place == "another place":
+        target = folder.with_name("again")
+        to = ["--to", target]
+    for skipped in (3, 2):
+        clouds.fault("dropbox", route="files/restore", fault="no_answer", skipping=skipped, times=20)
+        said = machine.oort("restore", folder, *to, status=1)
+        clouds.no_faults("dropbox")
+        assert f"not whole, {3 if skipped == 3 else 5} of 8 files" in said and str(folder) in said
+    assert f"{target} is back." in machine.oort("restore", folder, *to)
+    eventually(lambda: is_whole(target), "all of it shows")
+    assert len(clouds.tree("dropbox")) == 9
+    if not to:
+        # It is no restore that could go on any more.
+        said = machine.oort("restore", folder, status=1)
+        assert "is there" in said and f"oort trash {folder}" in said
+
+
+@pytest.mark.clouds("dropbox")
+def test_a_folder_comes_back_where_the_answer_to_its_making_is_lost(machine, clouds):
+    folder = papers(machine)
+    machine.run("rm", "-r", folder)
+    machine.sync()
+    clouds.fault("dropbox", route="files/create_folder_v2", fault="done_but_no_answer")
+    machine.oort("restore", folder)
+    eventually(lambda: is_whole(folder), "all of it shows")
+
+
+@pytest.mark.clouds("drive")
+def test_what_lay_in_a_folder_is_listed_beside_thousands(machine, clouds):
+    clouds.edit("drive", "mkdir", "/Junk")
+    clouds.edit("drive", "write", "/Papers/thesis.txt", text="the thesis")
+    junk = [f"/Junk/{number}" for number in range(4200)]
+    clouds.edits("drive", [{"op": "write", "path": path, "text": "x"} for path in junk])
+    clouds.edit("drive", "trash", "/Papers/thesis.txt")
+    clouds.edits("drive", [{"op": "trash", "path": path} for path in junk])
+    machine.login("drive")
+    machine.mount()
+    drive = machine.ready("drive")
+    assert "There is more" in machine.oort("trash", drive)
+    entry, = listed(machine, drive / "Papers")
+    assert entry["path"] == str(drive / "Papers" / "thesis.txt")
+    assert "There is more" not in machine.oort("trash", drive / "Papers")
+
+
+def test_a_link_comes_back_as_a_link(machine, clouds, cloud, drive):
+    for target in ("first", "second"):
+        (drive / "link").symlink_to(target)
+        machine.sync()
+        (drive / "link").unlink()
+        machine.sync()
+        assert str(drive / "link") in {entry["path"] for entry in listed(machine)}
+        assert f"{drive / 'link'} is back." in machine.oort("restore", drive / "link")
+        assert os.readlink(drive / "link") == target
+        (drive / "link").unlink()
+        machine.sync()
+    machine.oort("restore", drive / "link", "--to", drive / "another")
+    assert os.readlink(drive / "another") == "second"
+    assert set(clouds.tree(cloud)) == {"/another.rclonelink"}
+
+
 def test_names_of_all_kinds(machine, clouds, cloud, drive):
     name = "tab\there, 100% 'quoted' ünd 日本"
     (drive / name).write_text("odd")
@@ -202,6 +287,14 @@ def test_a_server_of_ones_own(machine, folder):
         assert read(drive / "100% of it" / "note.txt") == "the note"
         assert read(drive / "up.txt") == "top"
         assert listed(machine) == [] and list((server.root / ".oort-trash").iterdir()) == []
+        (drive / "link").symlink_to("somewhere")
+        for target in (drive / "link", drive / "another"):
+            machine.sync()
+            (drive / "link").unlink()
+            machine.sync()
+            machine.oort("restore", drive / "link", "--to", target)
+            assert os.readlink(target) == "somewhere"
+        assert os.readlink(server.root / "another") == "somewhere"
     finally:
         server.stop()
 

@@ -143,6 +143,45 @@ def test_what_nobody_waits_for_any_longer_is_not_fetched(machine, clouds, drive_
     assert os.listdir(fetched) == []
 
 
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
+def test_under_its_name_it_is_whole(machine, clouds, drive_with_report, folder, number):
+    report = drive_with_report
+    size = 48 << 20
+    report.write_bytes(os.urandom(1 << 20) * 48)
+    machine.sync()
+    report.write_text("small")
+    machine.sync()
+    version, = (version for version in listed(machine, report) if version["size"] == size)
+    place = folder / "place"
+    place.mkdir()
+    target = place / "restored.bin"
+    restoring = subprocess.Popen(
+        [str(OORT), "restore", str(report), "--version", version["id"], "--to", str(target)],
+        env=machine.environment, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL)
+    while restoring.poll() is None and not os.listdir(place):
+        pass
+    restoring.send_signal(number)
+    restoring.wait(timeout=60)
+    assert not target.exists() or target.stat().st_size == size
+    if number == signal.SIGINT:
+        assert os.listdir(place) in ([], ["restored.bin"])
+
+
+def test_names_as_long_as_they_can_be_and_private_files(machine, clouds, cloud, drive, folder):
+    report = drive / ("n" * 240 + ".txt")
+    for text in TEXTS:
+        report.write_text(text)
+        machine.sync()
+    report.chmod(0o600)
+    oldest = listed(machine, report)[-1]
+    machine.oort("restore", report, "--version", oldest["id"], "--to", folder / "private")
+    assert read(folder / "private") == TEXTS[0]
+    assert (folder / "private").stat().st_mode & 0o777 == 0o600
+    machine.oort("restore", report, "--version", oldest["id"])
+    assert read(report) == TEXTS[0] and os.listdir(drive) == [report.name]
+
+
 def test_a_file_keeps_its_permissions(machine, clouds, cloud, report):
     versions = listed(machine, report)
     for mode in (0o750, 0o600):

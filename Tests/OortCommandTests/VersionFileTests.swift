@@ -29,6 +29,37 @@ struct VersionFileTests {
         #expect(try FileManager.default.contentsOfDirectory(atPath: folder.path) == ["file"])
     }
 
+    @Test("beside, it is never more open than the file, and replaces nothing")
+    func beside() async throws {
+        let folder = try TemporaryFolder()
+        let path = folder.path + "/file"
+        try Data("now".utf8).write(to: URL(filePath: path))
+        for (mode, target) in [(mode_t(0o600), "private"), (0o640, "group"), (0o500, "program")] {
+            try FileManager.default.setAttributes([.posixPermissions: mode], ofItemAtPath: path)
+            let version = try content("version", in: folder)
+            let put = try VersionFile(version).put(at: "\(folder.path)/\(target)", namedAs: path)
+            #expect(try text(put) == "version")
+            #expect(try #require(FileIdentity(put)).mode & ~mode == 0, "\(target)")
+        }
+        let version = try content("another", in: folder)
+        #expect(throws: Failure.self) {
+            try VersionFile(version).put(at: "\(folder.path)/group", namedAs: path)
+        }
+        #expect(try text(folder.path + "/group") == "version")
+        let left = try Set(FileManager.default.contentsOfDirectory(atPath: folder.path))
+        #expect(left.subtracting(["fetched"]) == ["file", "group", "private", "program"])
+    }
+
+    @Test("the file's name may be as long as names can be")
+    func longName() async throws {
+        let folder = try TemporaryFolder()
+        let path = folder.path + "/" + String(repeating: "n", count: 255)
+        try Data("now".utf8).write(to: URL(filePath: path))
+        try await VersionFile(try content("version", in: folder))
+            .replace(path, as: FileIdentity(path)) {}
+        #expect(try text(path) == "version")
+    }
+
     @Test("a save at any moment stays, and nothing else is left")
     func savedMeanwhile() async throws {
         let folder = try TemporaryFolder()

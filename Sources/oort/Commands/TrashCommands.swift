@@ -177,10 +177,31 @@ struct VersionFile {
         {
             target += "/" + (original as NSString).lastPathComponent
         }
-        let cleaning = CleaningUp([content.file])
+        guard FileIdentity(target) == nil else { throw Self.notMade(target, EEXIST) }
+        let beside = Self.nameBeside(target)
+        let cleaning = CleaningUp([content.file, beside])
         defer { cleaning.end() }
-        try copy(to: target, like: nil)
+        // Others may read it only where they may read the file itself.
+        let mode = (FileIdentity(original)?.mode ?? 0o600) & 0o777
+        try copy(to: beside, for: target, mode: mode, like: nil)
+        // Under its name it is whole, whatever ended the command before.
+        guard FileExchange.moveToFreeName(beside, target) else {
+            throw Self.notMade(target, errno)
+        }
         return target
+    }
+
+    /// A name that nothing has, beside a file and short, since the file's own may be as long as names can be.
+    private static func nameBeside(_ path: String) -> String {
+        let number = String(UInt32.random(in: 0 ... .max), radix: 16)
+        return (path as NSString).deletingLastPathComponent + "/.oort-restored-\(number)"
+    }
+
+    private static func notMade(_ path: String, _ code: CInt) -> Failure {
+        Failure(
+            "\(TerminalText.line(path)) cannot be made: \(POSIXText.of(code)).",
+            advice: "Nothing was changed; name another place with --to."
+        )
     }
 
     /// Puts the content in place of a file's as an editor does: beside it first, then over it in one step.
@@ -194,10 +215,10 @@ struct VersionFile {
         as before: FileIdentity?,
         _ check: () async throws(Failure) -> Void
     ) async throws(Failure) {
-        let beside = "\(path).oort-restored-\(getpid())"
+        let beside = Self.nameBeside(path)
         let cleaning = CleaningUp([content.file, beside])
         defer { cleaning.end() }
-        try copy(to: beside, like: before)
+        try copy(to: beside, for: path, mode: 0o600, like: before)
         do throws(Failure) {
             try await check()
             guard let before, FileIdentity(path) == before else {
@@ -264,23 +285,24 @@ struct VersionFile {
         }
     }
 
-    /// Copies the bytes to a path where nothing is; the new file gets the permissions of `original`
-    /// before it has any bytes.
+    /// Copies the bytes to a path where nothing is; the new file has its permissions before it has any
+    /// bytes.
     ///
+    /// - Parameters:
+    ///   - path: where they come.
+    ///   - name: the file that a person hears of.
+    ///   - mode: the permissions, of which the process's mask takes some away.
+    ///   - original: a file whose owner and permissions it gets in the place of these.
     /// - Throws: `Failure`; nothing is left of it then.
-    private func copy(to path: String, like original: FileIdentity?) throws(Failure) {
+    private func copy(
+        to path: String,
+        for name: String,
+        mode: mode_t,
+        like original: FileIdentity?
+    ) throws(Failure) {
         // Never over anything.
-        let target = unsafe open(
-            path,
-            O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC,
-            original == nil ? 0o644 : 0o600
-        )
-        guard target >= 0 else {
-            throw Failure(
-                "\(TerminalText.line(path)) cannot be made: \(POSIXText.ofErrno()).",
-                advice: "Nothing was changed; name another place with --to."
-            )
-        }
+        let target = unsafe open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode)
+        guard target >= 0 else { throw Self.notMade(name, errno) }
         let handle = FileHandle(fileDescriptor: target, closeOnDealloc: false)
         do {
             if let original, !original.apply(to: target) { throw CocoaError(.fileWriteUnknown) }
@@ -296,7 +318,7 @@ struct VersionFile {
         } catch {
             _ = unsafe unlink(path)
             throw Failure(
-                "\(TerminalText.line(path)) could not be written.",
+                "\(TerminalText.line(name)) could not be written.",
                 advice: "Nothing is left of it; look at the room on the disk."
             )
         }
@@ -309,7 +331,7 @@ struct VersionFile {
 enum TrashText {
     static func text(_ report: TrashReport) -> String {
         var lines = report.entries.flatMap { Self.lines(of: $0) }
-        if report.entries.isEmpty, report.listed != nil || report.notes.isEmpty {
+        if report.entries.isEmpty, !report.isCut, report.listed != nil || report.notes.isEmpty {
             lines.append("The trash is empty.")
         }
         if report.isCut {

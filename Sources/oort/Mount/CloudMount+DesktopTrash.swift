@@ -20,6 +20,9 @@ extension CloudMount {
             restore: { [weak self] item, name, folder throws(FileSystemError) in
                 guard let self else { throw .offline }
                 try await restore(item, as: name, in: folder)
+            },
+            isInPart: { [weak self] item, name, folder in
+                self?.begunRestore(item, as: name, in: folder) != nil
             }
         )
     }
@@ -47,20 +50,24 @@ extension CloudMount {
         in folder: Node
     ) async throws(FileSystemError) {
         guard let account = mountedAccount(item.account) else { throw .offline }
-        try await awaitDeletion(of: item, account)
+        let begun = begunRestore(item, as: name, in: folder)
+        if begun == nil { try await awaitDeletion(of: item, account) }
         do throws(Failure) {
-            let names = try shownNames(of: folder)
-            let target = Destination(
-                place: try mounted(path(account, names)),
-                folder: folder,
-                name: name,
-                path: path(account, names + [name])
-            )
-            let parent = try await reference(to: folder, at: target.place)
-            guard let entry = try await entry(of: item, account) else {
-                throw Failure("The trash of \(account.name) does not show it.")
+            let restore: Restore
+            if let begun {
+                restore = begun
+            } else {
+                restore = try await newRestore(of: item, as: name, in: folder, account)
             }
-            try await restore(entry, item, to: target, parent, account)
+            _ = try await restores.run(restore) { progress throws(Failure) in
+                try await self.bringBack(restore, progress) { place throws(ProviderError) in
+                    if let undeletion = self.undeletion(of: item, account) {
+                        try await undeletion.restore(item.item, revision: item.revision, to: place)
+                    } else if let trash = account.engine.trash {
+                        try await trash.restore(restore.found.entry, to: place, progress)
+                    }
+                }
+            }
         } catch {
             logger.warning(
                 "nothing was brought back from the trash",
@@ -70,40 +77,46 @@ extension CloudMount {
         }
     }
 
-    private func restore(
-        _ entry: TrashEntry,
-        _ item: TrashedNode,
-        to target: Destination,
-        _ parent: ItemReference,
+    private func newRestore(
+        of item: TrashedNode,
+        as name: String,
+        in folder: Node,
         _ account: MountedAccount
-    ) async throws(Failure) {
-        var target = target
-        // Documents and links are shown with other endings than they have at the service.
-        if item.path.last?.isSameText(as: target.name) == true {
-            target.name = item.serviceName
-        } else if item.kind == .symlink {
-            target.name = LinkName.file(target.name)
+    ) async throws(Failure) -> Restore {
+        let names = try shownNames(of: folder)
+        guard let entry = try await entry(of: item, account) else {
+            throw Failure("The trash of \(account.name) does not show it.")
         }
-        do throws(ProviderError) {
-            try await account.engine.checkPerson()
-            guard try await !account.engine.hasItem(named: target.name, in: parent) else {
-                throw ProviderError(.nameTaken, detail: "")
-            }
-            let place = Placement(folder: parent, name: target.name)
-            if let undeletion = undeletion(of: item, account) {
-                try await undeletion.restore(item.item, revision: item.revision, to: place)
-            } else if let trash = account.engine.trash {
-                try await trash.restore(entry, to: place)
-            }
-        } catch {
-            await showNews(in: target.folder, account)
-            // It may have been done although no answer came.
-            guard error.isOutcomeUnknown, shown(entry, target, account) != nil else {
-                throw failure(error, "\(TerminalText.line(item.name)) was not restored", account)
-            }
-        }
-        if await waitUntilShown(entry, target, account), entry.kind == .folder {
-            await showAll(in: target, entry, account)
+        let isLink = item.kind == .symlink
+        // Documents are shown with other endings than they have at the service.
+        let isSame = item.path.last?.isSameText(as: name) == true
+        let target = Destination(
+            place: try mounted(path(account, names)),
+            folder: folder,
+            name: isSame ? item.serviceName : Self.serviceName(name, isLink: isLink),
+            path: path(account, names + [name]),
+            isLink: isLink
+        )
+        return Restore(
+            account: account,
+            found: Placed(entry: entry, names: item.path, isLink: isLink),
+            target: target
+        )
+    }
+
+    /// The restore of the same item to the same place that is under way, or stopped in the middle.
+    private func begunRestore(
+        _ item: TrashedNode,
+        as name: String,
+        in folder: Node
+    ) -> Restore? {
+        restores.begun { restore in
+            guard restore.account.id == item.account, restore.target.folder.inode == folder.inode,
+                let last = restore.target.path.parts(between: "/").last,
+                name.isSameText(as: String(last)), let names = restore.found.names
+            else { return false }
+            return names.count == item.path.count
+                && zip(names, item.path).allSatisfy { $0.isSameText(as: $1) }
         }
     }
 
@@ -116,11 +129,28 @@ extension CloudMount {
     }
 
     /// Returns when the service has heard of the deletion: before, there is nothing in its trash.
+    ///
+    /// - Throws: `.offline` where it does not hear of it as long as a program waits for a restore: nothing
+    ///   must come back at some later time that nobody expects.
     private func awaitDeletion(
         of item: TrashedNode,
         _ account: MountedAccount
     ) async throws(FileSystemError) {
-        let isSent = await account.engine.pushingAtOnce { [catalog] changes in
+        let isSent = await withTaskGroup(of: Bool.self) { group in
+            group.addTask { await self.isDeletionSent(of: item, account) }
+            group.addTask {
+                try? await Task.sleep(for: .seconds(45))
+                return false
+            }
+            let first = await group.next() ?? false
+            group.cancelAll()
+            return first
+        }
+        guard isSent else { throw .offline }
+    }
+
+    private func isDeletionSent(of item: TrashedNode, _ account: MountedAccount) async -> Bool {
+        await account.engine.pushingAtOnce { [catalog] changes in
             for await _ in changes {
                 do throws(CatalogError) {
                     guard let node = try catalog.knownNode(item.inode) else { return true }
@@ -130,7 +160,6 @@ extension CloudMount {
             }
             return false
         }
-        guard isSent else { throw .offline }
     }
 
     /// How it comes back without a look at the service's trash; nil where it does not.
@@ -168,7 +197,7 @@ extension CloudMount {
             throw CatalogTrouble.failure(error, path: options.folders.catalogFile)
         }
         let place = try mounted(path(account, item.path))
-        let alike = try await entries(trash, below: place, atMost: .max).entries
+        let alike = try await entries(trash, below: place).entries
             .filter { Self.likeness($0, item, among: all) != .other }
         if let same = alike.first(where: { Self.likeness($0, item, among: all) == .same }) {
             return same.entry

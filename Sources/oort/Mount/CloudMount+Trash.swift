@@ -7,7 +7,7 @@ import Synchronization
 
 /// What was deleted: listed, and brought back.
 extension CloudMount {
-    /// The most entries that are read of one account.
+    /// The most entries that are listed of one account.
     private static let mostEntries = 2000
 
     func trash(_ request: TrashRequest) async throws(Failure) -> TrashReport {
@@ -36,11 +36,12 @@ extension CloudMount {
         into report: inout TrashReport
     ) async throws(Failure) {
         let trash = try self.trash(of: place.account)
-        let found = try await entries(trash, below: place, atMost: Self.mostEntries)
+        let found = try await entries(trash, below: place, atMost: Self.mostEntries) {
+            Self.lies($0, atOrBelow: place.names)
+        }
         report.listed = (report.listed ?? 0) + 1
         report.isCut = report.isCut || found.isCut
         for entry in found.entries {
-            guard entry.names?.starts(with: place.names) ?? place.names.isEmpty else { continue }
             report.entries.append(
                 TrashedItem(
                     id: "\(place.account.name):\(entry.entry.id)",
@@ -80,15 +81,29 @@ extension CloudMount {
     struct Placed {
         var entry: TrashEntry
         var names: [String]?
+        /// Whether it is a small file that shows as a symbolic link.
+        var isLink = false
     }
 
+    /// The entries of a trash that a caller wants, as far as they are not part of others.
+    ///
+    /// - Parameters:
+    ///   - trash: the account's.
+    ///   - place: what the service is asked about; it may list more than lay there.
+    ///   - limit: how many wanted ones are read.
+    ///   - isWanted: which count.
+    /// - Returns: the entries, and whether there may be more.
+    /// - Throws: `Failure` when the trash cannot be read.
     func entries(
         _ trash: any Trash,
         below place: MountedPath,
-        atMost limit: Int
+        atMost limit: Int = .max,
+        where isWanted: (Placed) -> Bool = { _ in true }
     ) async throws(Failure) -> (entries: [Placed], isCut: Bool) {
         let folder = try await folderReference(place)
         var found: [Placed] = []
+        // With what lies in them they may come back, wanted or not.
+        var folders: Set<[String]> = []
         var page: PageToken?
         var walk = PageWalk()
         do throws(ProviderError) {
@@ -98,20 +113,26 @@ extension CloudMount {
                 let answer = try await trash.entries(below: folder, page: page)
                 for entry in answer.entries {
                     guard try !isInTree(entry, of: place.account) else { continue }
-                    found.append(Placed(entry: entry, names: try names(of: entry, place.account)))
+                    let placed = try placed(entry, place.account)
+                    if entry.kind == nil, let names = placed.names { folders.insert(names) }
+                    if isWanted(placed) { found.append(placed) }
                 }
                 page = answer.next
             } while page != nil && found.count < limit
         } catch {
             throw failure(error, "The trash of \(place.account.name) cannot be read", place.account)
         }
-        return (Self.tops(of: found), page != nil)
+        return (Self.tops(of: found, folders), page != nil)
+    }
+
+    /// Whether an entry lay at a place or below it.
+    private static func lies(_ entry: Placed, atOrBelow place: [String]) -> Bool {
+        entry.names?.starts(with: place) ?? place.isEmpty
     }
 
     /// Those that lie in no entry of which the service does not say what it is: such a one may be a
     /// folder, with which they come back.
-    private static func tops(of entries: [Placed]) -> [Placed] {
-        let folders = Set(entries.filter { $0.entry.kind == nil }.compactMap(\.names))
+    private static func tops(of entries: [Placed], _ folders: Set<[String]>) -> [Placed] {
         guard !folders.isEmpty else { return entries }
         return entries.filter { entry in
             guard var above = entry.names else { return true }
@@ -155,64 +176,163 @@ extension CloudMount {
         } catch { throw ProviderError(.localContent, detail: "catalog: \(error)") }
     }
 
+    private func placed(
+        _ entry: TrashEntry,
+        _ account: MountedAccount
+    ) throws(ProviderError) -> Placed {
+        let isLink = try isLink(entry, account)
+        let names = try names(of: entry, isLink: isLink, account)
+        return Placed(entry: entry, names: names, isLink: isLink)
+    }
+
+    private func isLink(
+        _ entry: TrashEntry,
+        _ account: MountedAccount
+    ) throws(ProviderError) -> Bool {
+        guard options.settings.links != .off, entry.kind == .file,
+            LinkName.mayBeLink(entry.name, size: entry.size)
+        else { return false }
+        guard let item = entry.item, let node = try node(item, of: account) else { return true }
+        return node.kind == .symlink
+    }
+
     private func names(
         of entry: TrashEntry,
+        isLink: Bool,
         _ account: MountedAccount
     ) throws(ProviderError) -> [String]? {
-        if let path = entry.path { return path.parts.map { Self.shownName($0) } }
+        let own = Self.shownName(entry.name, isLink: isLink)
+        if let path = entry.path {
+            return path.parts.dropLast().map { Self.shownName($0) } + [own]
+        }
         guard let folder = entry.folder, let node = try node(folder, of: account) else {
             return nil
         }
         do throws(CatalogError) {
             let above = node.isAccountRoot ? [] : try catalog.shownPath(of: node.inode)
-            return above.map { $0 + [Self.shownName(entry.name)] }
+            return above.map { $0 + [own] }
         } catch { throw ProviderError(.localContent, detail: "catalog: \(error)") }
     }
 
     // MARK: Bringing back
 
     func restore(_ request: RestoreRequest) async throws(Failure) -> RestoreReport {
+        if let begun = begunRestore(request) {
+            try refuseReadOnly(begun.account)
+            return try await report(begun, request, others: 0)
+        }
         let (place, found, others) = try await wanted(request)
         try refuseReadOnly(place.account)
-        let trash = try self.trash(of: place.account)
+        _ = try trash(of: place.account)
         let target = try destination(of: found, request.to, place)
-        let parent = try await reference(to: target.folder, at: target.place)
-        let placement = Placement(folder: parent, name: target.name)
-        let account = place.account
-        let path = target.path
-        let taken = Failure(
-            "\(TerminalText.line(path)) is taken: nothing was restored.",
-            advice: "Name another place: oort restore \(Shell.quoted(request.target)) --to PATH"
+        let restore = Restore(account: place.account, found: found, target: target)
+        return try await report(restore, request, others: others)
+    }
+
+    private func report(
+        _ restore: Restore,
+        _ request: RestoreRequest,
+        others: Int
+    ) async throws(Failure) -> RestoreReport {
+        let isShown = try await restores.run(restore) { progress throws(Failure) in
+            guard let trash = restore.account.engine.trash else {
+                throw Failure("\(restore.account.name) has no trash.")
+            }
+            return try await self.bringBack(restore, progress) {
+                place throws(ProviderError) in
+                try await trash.restore(restore.found.entry, to: place, progress)
+            }
+        }
+        await forgetTrashed(restore.found, restore.account)
+        await finishTelling()
+        return RestoreReport(
+            path: restore.target.path,
+            isShown: isShown,
+            others: others,
+            isByFiles: restore.found.entry.kind == nil ? true : nil
         )
+    }
+
+    /// The restore of the same thing to the same place that is under way, or stopped in the middle.
+    private func begunRestore(_ request: RestoreRequest) -> Restore? {
+        restores.begun { restore in
+            guard let name = restore.target.path.parts(between: "/").last else { return false }
+            let names = restore.found.names
+            let isIt =
+                "\(restore.account.name):\(restore.found.entry.id)".isSameText(as: request.target)
+                || names.map { path(restore.account, $0).isSameText(as: request.path) } ?? false
+            let wished = request.to ?? names.map { path(restore.account, $0) }
+            guard isIt, let wished else { return false }
+            return restore.target.path.isSameText(as: wished)
+                || request.to != nil && restore.target.path.isSameText(as: "\(wished)/\(name)")
+        }
+    }
+
+    /// Has a service give something back, and the mount show it.
+    ///
+    /// - Returns: whether the mount shows it.
+    func bringBack(
+        _ restore: Restore,
+        _ progress: RestoreProgress,
+        _ act: (Placement) async throws(ProviderError) -> Void
+    ) async throws(Failure) -> Bool {
+        let (entry, target, account) = (restore.found.entry, restore.target, restore.account)
+        let parent = try await reference(to: target.folder, at: target.place)
         do throws(ProviderError) {
-            guard try await !account.engine.hasItem(named: target.name, in: parent) else {
-                await showNews(in: target.folder, account)
+            try await account.engine.checkPerson()
+            let isTaken = try await account.engine.hasItem(named: target.name, in: parent)
+            guard progress.hasBegun || !isTaken else {
                 throw ProviderError(.nameTaken, detail: "")
             }
-            try await trash.restore(found.entry, to: placement)
+            try await act(Placement(folder: parent, name: target.name))
         } catch {
-            if error.kind == .nameTaken { throw taken }
             await showNews(in: target.folder, account)
+            guard !progress.hasBegun else { throw inPart(restore, progress, error) }
+            if error.kind == .nameTaken { throw taken(restore) }
             // It may have been done although no answer came.
-            guard error.isOutcomeUnknown, shown(found.entry, target, account) != nil else {
+            guard error.isOutcomeUnknown, shown(entry, target, account) != nil else {
                 throw failure(
                     error,
-                    "\(TerminalText.line(found.entry.name)) was not restored",
+                    "\(TerminalText.line(entry.name)) was not restored",
                     account,
                     advice: error.isOutcomeUnknown
                         ? "Look whether it came back: oort trash, or the folder itself." : nil
                 )
             }
         }
-        let isShown = await waitUntilShown(found.entry, target, account)
-        if isShown, found.entry.kind == .folder { await showAll(in: target, found.entry, account) }
-        await forgetTrashed(found, account)
-        await finishTelling()
-        return RestoreReport(
-            path: path,
-            isShown: isShown,
-            others: others,
-            isByFiles: found.entry.kind == nil ? true : nil
+        let isShown = await waitUntilShown(entry, target, account)
+        if isShown, entry.kind == .folder { await showAll(in: target, entry, account) }
+        return isShown
+    }
+
+    private func taken(_ restore: Restore) -> Failure {
+        let source = Shell.quoted(source(of: restore))
+        return Failure(
+            "\(TerminalText.line(restore.target.path)) is taken: nothing was restored.",
+            advice: "Name another place: oort restore \(source) --to PATH"
+        )
+    }
+
+    /// By what `oort restore` takes what is to come back.
+    private func source(of restore: Restore) -> String {
+        restore.found.names.map { path(restore.account, $0) }
+            ?? "\(restore.account.name):\(restore.found.entry.id)"
+    }
+
+    /// What a person hears of a folder of which only a part is back.
+    private func inPart(
+        _ restore: Restore,
+        _ progress: RestoreProgress,
+        _ error: ProviderError
+    ) -> Failure {
+        let (back, all) = progress.files
+        let (source, target) = (source(of: restore), restore.target.path)
+        let to = source.isSameText(as: target) ? "" : " --to \(Shell.quoted(target))"
+        return failure(
+            error,
+            "\(TerminalText.line(target)) is not whole, \(back) of \(all) files are back",
+            restore.account,
+            advice: "Go on with the rest: oort restore \(Shell.quoted(source))\(to)"
         )
     }
 
@@ -252,8 +372,7 @@ extension CloudMount {
             let place = try mounted("\(mountPoint)/\(name)")
             let all = try await entries(
                 try trash(of: place.account),
-                below: place,
-                atMost: .max
+                below: place
             ).entries
             guard let found = all.first(where: { $0.entry.id.isSameText(as: id) }) else {
                 throw Failure(
@@ -268,16 +387,20 @@ extension CloudMount {
             throw Failure("\(place.shown) is an account, not something that was deleted.")
         }
         if place.node != nil, request.to == nil {
+            let isFolder = place.node?.kind == .folder
+            let inside =
+                isFolder
+                ? "What was deleted in it: oort trash" : "Earlier contents of it: oort versions"
             throw Failure(
                 "\(place.shown) is there; nothing is restored over it.",
-                advice: "Earlier contents of it: oort versions \(Shell.quoted(place.path))\n"
+                advice: "\(inside) \(Shell.quoted(place.path))\n"
                     + "Something else that was deleted there: oort restore "
                     + "\(Shell.quoted(place.path)) --to PATH"
             )
         }
         let trash = try trash(of: place.account)
         try await refuseUnsentDeletion(place)
-        let below = try await entries(trash, below: place, atMost: .max).entries
+        let below = try await entries(trash, below: place).entries
         let all =
             below
             .filter { Self.lay($0, at: place.names) }
@@ -303,12 +426,16 @@ extension CloudMount {
         return (place, found, all.count - 1)
     }
 
-    /// Whether an entry was shown at a path; a document was shown with an ending of its own.
+    /// Whether an entry was shown at a path.
+    ///
+    /// A document was shown with an ending of its own; a link is also found by the name of the file that
+    /// holds it.
     static func lay(_ entry: Placed, at names: [String]) -> Bool {
         guard let own = entry.names, own.count == names.count, own.dropLast() == names.dropLast(),
             let one = own.last, let other = names.last
         else { return false }
         if one.isSameText(as: other) { return true }
+        if entry.isLink, other.isSameText(as: entry.entry.name) { return true }
         return entry.entry.kind == .nativeDocument
             && other.cut(atLast: ".").map { one.isSameText(as: $0.before) } ?? false
     }
@@ -331,8 +458,11 @@ extension CloudMount {
     struct Destination {
         var place: MountedPath
         var folder: Node
+        /// Its name there at the service.
         var name: String
         var path: String
+        /// Whether it shows as a symbolic link.
+        var isLink = false
     }
 
     /// Where something is to be: where it lay, or where the person says.
@@ -362,7 +492,8 @@ extension CloudMount {
                 place: above,
                 folder: folder,
                 name: found.entry.name,
-                path: target
+                path: target,
+                isLink: found.isLink
             )
         }
         var target = try mounted(to)
@@ -374,14 +505,15 @@ extension CloudMount {
             )
         }
         if let folder = target.node, folder.kind == .folder {
-            let name = Self.shownName(found.entry.name)
+            let name = Self.shownName(found.entry.name, isLink: found.isLink)
             let whole = path(target.account, target.names + [name])
             try refuseTaken(name, in: folder, whole)
             return Destination(
                 place: target,
                 folder: folder,
                 name: found.entry.name,
-                path: whole
+                path: whole,
+                isLink: found.isLink
             )
         }
         guard target.node == nil, let name = target.names.last else {
@@ -395,7 +527,13 @@ extension CloudMount {
             )
         }
         target.folder = folder
-        return Destination(place: above, folder: folder, name: name, path: to)
+        return Destination(
+            place: above,
+            folder: folder,
+            name: Self.serviceName(name, isLink: found.isLink),
+            path: to,
+            isLink: found.isLink
+        )
     }
 
     private func refuseTaken(
@@ -422,7 +560,8 @@ extension CloudMount {
             if let item = entry.item, let node = try node(item, of: account), node.parent != nil {
                 return node
             }
-            return try catalog.lookup(Self.shownName(target.name), in: target.folder)
+            let name = Self.shownName(target.name, isLink: target.isLink)
+            return try catalog.lookup(name, in: target.folder)
         } catch {
             logger.warning("what came back was not looked up", metadata: ["cause": "\(error)"])
             return nil

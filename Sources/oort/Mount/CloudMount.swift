@@ -36,6 +36,8 @@ final class CloudMount: MountedClouds {
     let kernelEvents: KernelEvents
     /// What brings thumbnails; nil until `mount`, and where the settings want none.
     private let pictures = Mutex<FolderPictures?>(nil)
+    /// What comes back from trashes.
+    let restores = Restores()
     /// The limits of all transfers.
     let bandwidth = Bandwidth()
     /// What a person wants of limits and pauses.
@@ -251,6 +253,7 @@ final class CloudMount: MountedClouds {
         let task = upkeep.withLock { $0 }
         task?.cancel()
         await task?.value
+        await restores.end()
         let connected = accounts.withLock { accounts in
             defer { accounts = [:] }
             return Array(accounts.values)

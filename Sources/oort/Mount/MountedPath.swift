@@ -136,8 +136,14 @@ extension CloudMount {
     }
 
     /// A name of the service's as it is shown.
-    static func shownName(_ name: String) -> String {
-        ShownName.shown(Item(id: ItemID(""), kind: .folder, fileName: name))
+    static func shownName(_ name: String, isLink: Bool = false) -> String {
+        let kind = isLink ? ItemKind.file : .folder
+        return ShownName.shown(Item(id: ItemID(""), kind: kind, fileName: name), isLink: isLink)
+    }
+
+    /// The name that the service is to have for a shown one.
+    static func serviceName(_ shown: String, isLink: Bool) -> String {
+        isLink ? LinkName.file(shown) : shown
     }
 
     /// The path under the mount point of a place that the service names.
