@@ -166,6 +166,15 @@ extension Catalog {
                     """
             )
         }
+        migrator.registerMigration("where what stays here was when rules held it") { database in
+            try database.execute(
+                sql: """
+                    -- The path in the account at which rules held it; NULL for what lies in a held folder,
+                    -- and for what an older version held.
+                    ALTER TABLE node ADD COLUMN held_at TEXT;
+                    """
+            )
+        }
         return migrator
     }
 
