@@ -65,6 +65,31 @@ extension Catalog {
         return found
     }
 
+    /// Whether contents that may be evicted, without those in use, have so many bytes together.
+    public func areEvictable(
+        _ bytes: Int64,
+        without used: Set<ContentID>
+    ) async throws(CatalogError) -> Bool {
+        let now = Timestamp.now.inMilliseconds
+        return try await readAsync { database in
+            let keptContents = try Self.keptTest(database)
+            let rows = try Row.fetchCursor(
+                database,
+                sql: """
+                    SELECT id, bytes_on_disk FROM content
+                    WHERE is_staged = 0 AND NOT \(Self.isNeeded) AND NOT \(keptContents)
+                    ORDER BY used_ms, id
+                    """,
+                arguments: keptContents == "0" ? [] : [now]
+            )
+            var left = bytes
+            while left > 0, let row = try rows.next() {
+                if !used.contains(ContentID(row[0])) { left -= row[1] as Int64 }
+            }
+            return left <= 0
+        }
+    }
+
     /// The cached contents of an item and all below it, or of all accounts for nil: those that may be
     /// evicted, those to be kept here, and those of which unsent content is made.
     ///
