@@ -37,7 +37,7 @@ extension Catalog {
             var found: [ContentRow] = []
             var kept: [ContentID] = []
             var left = skipped
-            let keptContents = try Self.keptTest(database)
+            let keptContents = try self.keptTest(database)
             let rows = try Row.fetchCursor(
                 database,
                 sql: """
@@ -72,7 +72,7 @@ extension Catalog {
     ) async throws(CatalogError) -> Bool {
         let now = Timestamp.now.inMilliseconds
         return try await readAsync { database in
-            let keptContents = try Self.keptTest(database)
+            let keptContents = try self.keptTest(database)
             let rows = try Row.fetchCursor(
                 database,
                 sql: """
@@ -101,7 +101,7 @@ extension Catalog {
     ) async throws(CatalogError) -> (free: [ContentRow], kept: ContentSum, needed: ContentSum) {
         let now = Timestamp.now.inMilliseconds
         return try await readAsync { database in
-            let keptContents = try Self.keptTest(database)
+            let keptContents = try self.keptTest(database)
             var arguments: StatementArguments = keptContents == "0" ? [] : [now]
             var place = ""
             if let inode {
@@ -163,9 +163,9 @@ extension Catalog {
 
     /// Whether a row of `content` is to be kept here.
     ///
-    /// It is when a file that is pinned has it, or a file in a folder that is. The moment, milliseconds
-    /// since 1970, is its argument, unless it is "0".
-    private static func keptTest(_ database: Database) throws -> String {
+    /// It is when a file that is pinned has it, or a file in a folder that is; what `eachKept` leaves out is
+    /// not. The moment, milliseconds since 1970, is its argument, unless it is "0".
+    private func keptTest(_ database: Database) throws -> String {
         guard try database.has("SELECT 1 FROM pin LIMIT 1", []) else { return "0" }
         return """
             EXISTS (
@@ -177,8 +177,9 @@ extension Catalog {
                             ELSE node.revision END
                     UNION
                     SELECT node.inode, node.parent FROM above JOIN node ON node.inode = above.parent
+                        \(try isShown("above.inode", database))
                 )
-                SELECT 1 FROM above JOIN pin USING (inode) WHERE \(holds)
+                SELECT 1 FROM above JOIN pin USING (inode) WHERE \(Self.holds)
             )
             """
     }

@@ -96,10 +96,10 @@ extension Catalog {
 
     /// The nearest item that is pinned: this one or a folder above it; nil where none is.
     public func nearestPin(of inode: Inode, at now: Int64) throws(CatalogError) -> Inode? {
-        try read { try Self.nearestPin(of: inode, at: now, $0) }
+        try read { try self.nearestPin(of: inode, at: now, $0) }
     }
 
-    private static func nearestPin(
+    private func nearestPin(
         of inode: Inode,
         at now: Int64,
         _ database: Database
@@ -110,9 +110,11 @@ extension Catalog {
             WITH RECURSIVE above(inode, parent, depth) AS (
                 SELECT inode, parent, 0 FROM node WHERE inode = ? UNION ALL
                 SELECT node.inode, node.parent, depth + 1
-                    FROM above JOIN node ON node.inode = above.parent WHERE depth < 10000
+                    FROM above JOIN node ON node.inode = above.parent
+                        \(try isShown("above.inode", database)) WHERE depth < 10000
             )
-            SELECT above.inode FROM above JOIN pin USING (inode) WHERE \(holds) ORDER BY depth LIMIT 1
+            SELECT above.inode FROM above JOIN pin USING (inode) WHERE \(Self.holds)
+            ORDER BY depth LIMIT 1
             """,
             [inode.column, now]
         ).map { Inode(column: $0) }
@@ -182,7 +184,7 @@ extension Catalog {
         bound: Int = 2000
     ) throws(CatalogError) -> Availability {
         try read { database in
-            let isPinned = try Self.nearestPin(of: node.inode, at: now, database) != nil
+            let isPinned = try self.nearestPin(of: node.inode, at: now, database) != nil
             var sums = Pin.Sums()
             var seen = 0
             try self.eachKept(
@@ -200,6 +202,16 @@ extension Catalog {
             guard sums.filesMissing == 0, seen <= bound else { return .partly }
             return isPinned ? .pinned : .cached
         }
+    }
+
+    /// The condition of a join by which a folder's pin keeps what lies in it.
+    ///
+    /// What is left out is kept only by pins of itself and in it. `column` has the number of what lies in
+    /// the folder.
+    func isShown(_ column: String, _ database: Database) throws -> String {
+        let leftOut = try leftOutInodes(database)
+        guard !leftOut.isEmpty else { return "" }
+        return "AND \(column) NOT IN (\(leftOut.map { String($0) }.joined(separator: ",")))"
     }
 
     /// Whether a pin's time is not over at a moment, which is the next argument.
@@ -229,11 +241,9 @@ extension Catalog {
         _ body: (KeptFile?, KeptRow) -> Void,
         counting: () -> Void = {}
     ) throws {
-        var below = account == nil ? "" : "AND node.account = ?"
-        let leftOut = try leftOutInodes(database)
-        if !leftOut.isEmpty {
-            below += " AND node.inode NOT IN (\(leftOut.map { String($0) }.joined(separator: ",")))"
-        }
+        let below =
+            (account == nil ? "" : "AND node.account = ? ")
+            + (try isShown("node.inode", database))
         var arguments = arguments
         if let account { arguments += [account.rawValue] }
         arguments += [limit]
