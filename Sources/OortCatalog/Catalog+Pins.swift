@@ -223,14 +223,15 @@ extension Catalog {
         /// Bytes that are here.
         var present: Int64
         var isHere: Bool
-        /// Whether programs wrote it, and the service does not have it yet.
-        var isStaged: Bool
+        /// Bytes that it takes in the cache, or will.
+        var cached: Int64
     }
 
     /// Goes through the files in and below some items, each once.
     ///
     /// `roots` is the query of these items' numbers; only files of `account` count. The file is nil where
-    /// its bytes are not fetched from the service. `limit` is how many items are looked at, each of which
+    /// no bytes of it are fetched from the service; where programs wrote into a part of it, and the service
+    /// does not have that yet, it is the revision of which the rest is. `limit` is how many items are looked at, each of which
     /// is counted.
     private func eachKept(
         _ roots: String,
@@ -254,15 +255,21 @@ extension Catalog {
                 SELECT node.inode FROM kept JOIN node ON node.parent = kept.inode \(below)
                 LIMIT ?
             )
-            SELECT node.inode, node.kind, node.size, node.hash, node.permissions,
-                node.staged IS NOT NULL, ifnull(node.content_item, node.remote_id),
-                CASE node.kind WHEN \(NodeKind.nativeDocument.rawValue) THEN \(Node.exportRevisionColumn)
+            SELECT node.inode, node.kind, node.size,
+                iif(node.staged IS NULL, node.hash, content.hash), node.permissions,
+                node.staged IS NOT NULL,
+                iif(node.staged IS NULL, ifnull(node.content_item, node.remote_id), own.base_item)
+                    AS source,
+                CASE WHEN node.staged IS NOT NULL THEN own.base_revision
+                    WHEN node.kind = \(NodeKind.nativeDocument.rawValue)
+                    THEN \(Node.exportRevisionColumn)
                     ELSE node.revision END AS version,
-                ifnull(content.is_complete, 0), ifnull(content.bytes_on_disk, 0)
+                ifnull(content.is_complete, 0), ifnull(content.bytes_on_disk, 0),
+                ifnull(own.base_size, 0)
             FROM kept JOIN node USING (inode)
+                LEFT JOIN content AS own ON own.id = node.staged
                 LEFT JOIN content ON content.account = node.account
-                    AND content.item = ifnull(node.content_item, node.remote_id)
-                    AND content.revision = version
+                    AND content.item = source AND content.revision = version
             WHERE node.parent IS NOT NULL OR node.inode = 1
             """,
             arguments
@@ -275,23 +282,27 @@ extension Catalog {
             let size = min(max(row[2] as Int64, 0), ReportedSize.largest)
             let isStaged = row[5] as Bool
             let isExported = kind == .nativeDocument
-            let isComplete = row[8] as Bool
-            let isHere = isStaged || isComplete || !isExported && size == 0
+            let source = row[6] as String?
+            // Of what programs wrote into, the rest; all of it is here where there is no base.
+            let fetched =
+                isStaged ? min(max(row[10] as Int64, 0), ReportedSize.largest) : size
+            let isHere =
+                row[8] as Bool || !isExported && fetched == 0 || isStaged && source == nil
             let found = KeptRow(
                 size: size,
                 present: isHere ? size : min(row[9] as Int64, size),
                 isHere: isHere,
-                isStaged: isStaged
+                cached: isStaged && source == nil ? 0 : fetched
             )
-            guard !isStaged, let item = row[6] as String?, let revision = row[7] as String? else {
+            guard let source, let revision = row[7] as String? else {
                 body(nil, found)
                 return
             }
             let file = KeptFile(
                 inode: Inode(column: row[0]),
-                item: ItemID(item),
+                item: ItemID(source),
                 revision: Revision(revision),
-                size: size,
+                size: fetched,
                 hash: (row[3] as String?).flatMap { ContentHash(description: $0) },
                 isExported: isExported,
                 isReadable: Permissions(
@@ -309,7 +320,7 @@ extension Pin.Sums {
         bytes = bytes.addingSaturating(row.size)
         bytesHere = bytesHere.addingSaturating(row.present)
         if row.isHere { filesHere += 1 }
-        if !row.isStaged { cachedBytes = cachedBytes.addingSaturating(row.size) }
+        cachedBytes = cachedBytes.addingSaturating(row.cached)
     }
 }
 

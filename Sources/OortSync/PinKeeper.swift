@@ -233,8 +233,10 @@ public actor PinKeeper {
         at moment: Int64
     ) throws(CatalogError) -> Bool {
         guard let node = try catalog.knownNode(inode), node.parent != nil,
-            node.kind == .nativeDocument
-                ? node.exportRevision == key.revision : node.revision == key.revision
+            // Of unsent content, the rest is of the revision that its writer had.
+            node.staged != nil
+                || (node.kind == .nativeDocument ? node.exportRevision : node.revision)
+                    == key.revision
         else { return false }
         return try catalog.nearestPin(of: inode, at: moment) != nil
     }
