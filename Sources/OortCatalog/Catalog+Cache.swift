@@ -16,6 +16,12 @@ public struct ContentSum: Hashable, Sendable {
         count += 1
         self.bytes = self.bytes.addingSaturating(bytes)
     }
+
+    /// Counts others.
+    public mutating func add(_ others: ContentSum) {
+        count += others.count
+        bytes = bytes.addingSaturating(others.bytes)
+    }
 }
 
 /// Which cached contents may be evicted, and which stay.

@@ -186,6 +186,7 @@ extension Catalog {
         try read { database in
             let isPinned = try self.nearestPin(of: node.inode, at: now, database) != nil
             var sums = Pin.Sums()
+            var isAnythingHere = false
             var seen = 0
             try self.eachKept(
                 "VALUES (?)",
@@ -195,10 +196,11 @@ extension Catalog {
                 database
             ) { _, row in
                 sums.add(row)
+                isAnythingHere = isAnythingHere || row.present > 0 || row.isStaged
             } counting: {
                 seen += 1
             }
-            if sums.filesMissing > 0, sums.bytesHere == 0 { return .online }
+            if sums.filesMissing > 0, !isAnythingHere { return .online }
             guard sums.filesMissing == 0, seen <= bound else { return .partly }
             return isPinned ? .pinned : .cached
         }
@@ -223,6 +225,8 @@ extension Catalog {
         /// Bytes that are here.
         var present: Int64
         var isHere: Bool
+        /// Whether programs wrote into it, and the service does not have that yet.
+        var isStaged: Bool
         /// Bytes that it takes in the cache, or will.
         var cached: Int64
     }
@@ -292,6 +296,7 @@ extension Catalog {
                 size: size,
                 present: isHere ? size : min(row[9] as Int64, size),
                 isHere: isHere,
+                isStaged: isStaged,
                 cached: isStaged && source == nil ? 0 : fetched
             )
             guard let source, let revision = row[7] as String? else {
@@ -328,9 +333,17 @@ extension CatalogTransaction {
     /// Passes a file's pin to the file that takes over its place or identity.
     func handOverPin(from old: Inode, to new: Inode) throws {
         guard try database.has("SELECT 1 FROM pin LIMIT 1", []) else { return }
+        // Of two pins the one that ends later holds.
         try database.run(
-            "UPDATE OR REPLACE pin SET inode = ? WHERE inode = ?",
+            """
+            INSERT INTO pin (inode, account, made_ms, until_ms)
+                SELECT ?, account, made_ms, until_ms FROM pin WHERE inode = ?
+            ON CONFLICT (inode) DO UPDATE SET
+                until_ms = CASE WHEN until_ms IS NULL OR excluded.until_ms IS NULL THEN NULL
+                    ELSE max(until_ms, excluded.until_ms) END
+            """,
             [new.column, old.column]
         )
+        if new != old { try database.run("DELETE FROM pin WHERE inode = ?", [old.column]) }
     }
 }

@@ -13,6 +13,17 @@ public struct FreedRoom: Hashable, Sendable {
     public var needed = ContentSum()
     /// Contents that stay because they are in use.
     public var inUse = ContentSum()
+
+    /// None.
+    public init() {}
+
+    /// Counts another result with this one.
+    public mutating func add(_ other: FreedRoom) {
+        freed.add(other.freed)
+        kept.add(other.kept)
+        needed.add(other.needed)
+        inUse.add(other.inUse)
+    }
 }
 
 /// Contents that stay in the cache because a person wants them there, and those that give way to them.
