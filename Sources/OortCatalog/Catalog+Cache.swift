@@ -16,6 +16,12 @@ public struct ContentSum: Hashable, Sendable {
         count += 1
         self.bytes = self.bytes.addingSaturating(bytes)
     }
+
+    /// Counts others.
+    public mutating func add(_ others: ContentSum) {
+        count += others.count
+        bytes = bytes.addingSaturating(others.bytes)
+    }
 }
 
 /// Which cached contents may be evicted, and which stay.
@@ -37,7 +43,7 @@ extension Catalog {
             var found: [ContentRow] = []
             var kept: [ContentID] = []
             var left = skipped
-            let keptContents = try Self.keptTest(database)
+            let keptContents = try self.keptTest(database)
             let rows = try Row.fetchCursor(
                 database,
                 sql: """
@@ -65,6 +71,31 @@ extension Catalog {
         return found
     }
 
+    /// Whether contents that may be evicted, without those in use, have so many bytes together.
+    public func areEvictable(
+        _ bytes: Int64,
+        without used: Set<ContentID>
+    ) async throws(CatalogError) -> Bool {
+        let now = Timestamp.now.inMilliseconds
+        return try await readAsync { database in
+            let keptContents = try self.keptTest(database)
+            let rows = try Row.fetchCursor(
+                database,
+                sql: """
+                    SELECT id, bytes_on_disk FROM content
+                    WHERE is_staged = 0 AND NOT \(Self.isNeeded) AND NOT \(keptContents)
+                    ORDER BY used_ms, id
+                    """,
+                arguments: keptContents == "0" ? [] : [now]
+            )
+            var left = bytes
+            while left > 0, let row = try rows.next() {
+                if !used.contains(ContentID(row[0])) { left -= row[1] as Int64 }
+            }
+            return left <= 0
+        }
+    }
+
     /// The cached contents of an item and all below it, or of all accounts for nil: those that may be
     /// evicted, those to be kept here, and those of which unsent content is made.
     ///
@@ -76,7 +107,7 @@ extension Catalog {
     ) async throws(CatalogError) -> (free: [ContentRow], kept: ContentSum, needed: ContentSum) {
         let now = Timestamp.now.inMilliseconds
         return try await readAsync { database in
-            let keptContents = try Self.keptTest(database)
+            let keptContents = try self.keptTest(database)
             var arguments: StatementArguments = keptContents == "0" ? [] : [now]
             var place = ""
             if let inode {
@@ -161,9 +192,9 @@ extension Catalog {
 
     /// Whether a row of `content` is to be kept here.
     ///
-    /// It is when a file that is pinned has it, or a file in a folder that is. The moment, milliseconds
-    /// since 1970, is its argument, unless it is "0".
-    private static func keptTest(_ database: Database) throws -> String {
+    /// It is when a file that is pinned has it, or a file in a folder that is; what `eachKept` leaves out is
+    /// not. The moment, milliseconds since 1970, is its argument, unless it is "0".
+    private func keptTest(_ database: Database) throws -> String {
         guard try database.has("SELECT 1 FROM pin LIMIT 1", []) else { return "0" }
         return """
             EXISTS (
@@ -175,8 +206,9 @@ extension Catalog {
                             ELSE node.revision END
                     UNION
                     SELECT node.inode, node.parent FROM above JOIN node ON node.inode = above.parent
+                        \(try isShown("above.inode", database))
                 )
-                SELECT 1 FROM above JOIN pin USING (inode) WHERE \(holds)
+                SELECT 1 FROM above JOIN pin USING (inode) WHERE \(Self.holds)
             )
             """
     }

@@ -8,16 +8,17 @@ import Synchronization
 /// is planned for it, and it does not count as pending. All that lies in such a folder is marked, too. An
 /// item that has an id at the service, or may get one from an operation under way, is never held.
 ///
-/// Only a person's own act releases it, a rename here or other rules: another person's rename at the
-/// service does not publish it.
+/// Only a person's own act releases it: a rename here, or other rules that match neither where it lies
+/// nor where it lay when rules held it (`node.held_at`). Another person's rename at the service does not
+/// publish it, and neither do rules that have nothing to do with it.
 extension Catalog {
     /// Whether a row of `node` is held, in SQL.
     static let isHeldInSQL = "(node.held = 1 AND node.remote_id IS NULL)"
 
     /// Sets the rules by which items of an account stay here; to be called before anything is made in it.
     ///
-    /// Items that the service does not have are checked again: those that match are held. If the rules
-    /// changed, those that were held and no longer match are released.
+    /// Items that the service does not have are checked again: those that match are held, those that
+    /// were held and no longer match are released.
     public func setIgnoreRules(
         _ rules: IgnoreRules,
         of account: AccountID
@@ -39,8 +40,10 @@ extension Catalog {
                 """,
                 [account.rawValue]
             ) { Inode(column: $0[0]) }
-            let areNew = known ?? "" != rules.text
-            for top in tops { try transaction.hold(below: top, by: rules, mayRelease: areNew) }
+            let former = IgnoreRules(lines: known)
+            for top in tops {
+                try transaction.hold(below: top, by: rules, since: .others(former: former))
+            }
             try database.run(
                 "UPDATE account SET ignored = ? WHERE id = ?",
                 [rules.text, account.rawValue]
@@ -53,7 +56,7 @@ extension Catalog {
         let known = try read {
             try $0.text("SELECT ignored FROM account WHERE id = ?", [account.rawValue])
         }
-        let rules = IgnoreRules((known ?? "").parts(between: "\n").map(String.init))
+        let rules = IgnoreRules(lines: known)
         ignoring.withLock { $0[account] = rules }
     }
 
@@ -71,7 +74,7 @@ extension Catalog {
                 [folder.account.rawValue]
             )
             if isAnythingNew {
-                try transaction.hold(below: inode, by: rules, mayRelease: false)
+                try transaction.hold(below: inode, by: rules, since: .others())
             }
         }
     }
@@ -83,7 +86,7 @@ extension Catalog {
         }
         let rules = ignoreRules(of: node.account)
         guard !rules.isEmpty else { return }
-        try transaction.hold(below: inode, by: rules, mayRelease: false)
+        try transaction.hold(below: inode, by: rules, since: .others())
     }
 
     func ignoreRules(of account: AccountID) -> IgnoreRules {
@@ -196,8 +199,8 @@ extension CatalogTransaction {
             return
         }
         let isIgnored = try isIgnored(node, by: rules)
-        // Its contents are held, or not, as before.
-        if wasIgnored, isIgnored, node.isHeld || node.remoteID != nil { return }
+        // Its contents are held as before.
+        if wasIgnored, isIgnored, node.isHeld { return try noteWhereHeld(inode) }
         if !wasIgnored, !isIgnored, !rules.dependOnFolders {
             // Items that stayed here through another person's rename are released by this one.
             guard try isAnythingHeld(node.account) else { return }
@@ -205,51 +208,128 @@ extension CatalogTransaction {
         try hold(below: inode, by: rules)
     }
 
+    /// Why it is decided anew what is held.
+    enum Cause {
+        /// Its person renamed it.
+        case rename
+        /// Other rules, or something that another person did.
+        ///
+        /// By the former rules, if any, it is known of an item that an older version held whether it
+        /// still lies where they held it.
+        case others(former: IgnoreRules = IgnoreRules())
+    }
+
     /// Decides anew which of a node, and of all that lies in it, is held.
     ///
-    /// A held item is released only if `mayRelease`.
+    /// But for a person's rename, a held item stays so also as long as rules match the path at which they
+    /// held it, or where that is not known.
     mutating func hold(
         below top: Inode,
         by rules: IgnoreRules,
-        mayRelease: Bool = true
+        since cause: Cause = .rename
     ) throws {
         guard let path = try Catalog.path(of: top, database), let node = path.last else { return }
         let tree = try Subtree(top, database)
         let names = path.map(\.name)
         let isInIgnored =
             path.count > 1 && rules.ignore(Array(names.dropLast()), isFolder: true)
-        var queue: [(inode: Inode, names: [String], isInIgnored: Bool, isInHeld: Bool)] = [
-            (node.inode, names, isInIgnored, path.dropLast().last?.isHeld ?? false)
+        var queue = [
+            Visit(
+                inode: node.inode,
+                names: names,
+                isInIgnored: isInIgnored,
+                isInHeld: path.dropLast().last?.isHeld ?? false
+            )
         ]
         let now = Timestamp.now
-        while let (inode, names, isInIgnored, isInHeld) = queue.popLast() {
-            guard let member = tree.members[inode] else { continue }
+        while let visit = queue.popLast() {
+            guard let member = tree.members[visit.inode] else { continue }
             let isIgnored =
-                isInIgnored || rules.decision(names, isFolder: member.isFolder) == true
-            var isHeld = isInHeld || isIgnored && tree.isHoldable(inode)
-            if isHeld, !isInHeld, let parent = member.parent,
+                visit.isInIgnored
+                || rules.decision(visit.names, isFolder: member.isFolder) == true
+            var isHeld = visit.isInHeld || isIgnored && tree.isHoldable(visit.inode)
+            if isHeld, !visit.isInHeld, let parent = member.parent,
                 try isAtService(member.serviceName, in: parent)
             {
                 isHeld = false
             }
-            if !mayRelease, member.isHeld { isHeld = true }
-            if !member.isLocalOnly, !member.isAtService, isHeld != member.isHeld {
-                try setHeld(isHeld, of: inode, at: now)
+            var past: [String]?
+            if case .others(let former) = cause, member.isHeld, !visit.isInHeld {
+                past = visit.past(of: member, former)
+                // An older version did not note it: that it goes out is certain only without any rule.
+                let isPastIgnored = past.map { rules.ignore($0, isFolder: member.isFolder) }
+                isHeld = isHeld || isPastIgnored ?? !rules.isEmpty
             }
-            for child in tree.children[inode] ?? [] {
+            if !member.isLocalOnly, !member.isAtService {
+                let heldAt = past ?? (isIgnored ? visit.names : nil)
+                let isTop = isHeld && !visit.isInHeld
+                try setHeld(isHeld, at: isTop ? heldAt : nil, of: visit.inode, member, now)
+            }
+            for child in tree.children[visit.inode] ?? [] {
                 let name = tree.members[child]?.name ?? ""
-                queue.append((child, names + [name], isIgnored, isHeld))
+                queue.append(
+                    Visit(
+                        inode: child,
+                        names: visit.names + [name],
+                        isInIgnored: isIgnored,
+                        isInHeld: isHeld,
+                        pastOfFolder: isHeld ? nil : past
+                    )
+                )
             }
         }
     }
 
-    private mutating func setHeld(_ isHeld: Bool, of inode: Inode, at now: Timestamp) throws {
-        try database.run(
-            "UPDATE node SET held = ? WHERE inode = ?",
-            [isHeld ? 1 : 0, inode.column]
-        )
+    private mutating func setHeld(
+        _ isHeld: Bool,
+        at path: [String]?,
+        of inode: Inode,
+        _ member: Subtree.Member,
+        _ now: Timestamp
+    ) throws {
+        if member.isHeld != isHeld || isHeld && member.heldAt != path {
+            try database.run(
+                "UPDATE node SET held = ?, held_at = ? WHERE inode = ?",
+                [isHeld ? 1 : 0, path?.joined(separator: "/"), inode.column]
+            )
+        }
         // The item's way to the service begins here, or ends.
-        try setInMotion(try node(inode), at: now)
+        if member.isHeld != isHeld { try setInMotion(try node(inode), at: now) }
+    }
+
+    /// Notes that rules hold a held item where it lies now, unless the folder in which it lies is held.
+    func noteWhereHeld(_ inode: Inode) throws {
+        guard let path = try Catalog.path(of: inode, database) else { return }
+        let isInHeld = path.dropLast().last?.isHeld ?? false
+        try database.run(
+            "UPDATE node SET held_at = ? WHERE inode = ?",
+            [isInHeld ? nil : path.map(\.name).joined(separator: "/"), inode.column]
+        )
+    }
+}
+
+extension IgnoreRules {
+    /// The rules as the catalog has them.
+    fileprivate init(lines text: String?) {
+        self.init((text ?? "").parts(between: "\n").map(String.init))
+    }
+}
+
+/// An item of a tree of which it is decided what is held.
+private struct Visit {
+    var inode: Inode
+    /// Its path in the account.
+    var names: [String]
+    var isInIgnored: Bool
+    var isInHeld: Bool
+    /// Where the folder in which it lies was when rules held that, if it is released.
+    var pastOfFolder: [String]?
+
+    /// Where it was when rules held it, or the folder in which it lies; nil where that is not known.
+    func past(of member: Subtree.Member, _ former: IgnoreRules) -> [String]? {
+        if let own = member.heldAt { return own }
+        if let pastOfFolder { return pastOfFolder + [member.name] }
+        return former.ignore(names, isFolder: member.isFolder) ? names : nil
     }
 }
 
@@ -263,6 +343,8 @@ private struct Subtree {
         var isLocalOnly: Bool
         var isAtService: Bool
         var isHeld: Bool
+        /// Its path when rules held it; nil where that is not known, or where it lies in a held folder.
+        var heldAt: [String]?
         /// Whether an operation under way may bring it to the service, or its bytes are only there, as
         /// another item's.
         var isBound: Bool
@@ -286,7 +368,8 @@ private struct Subtree {
                 content_item IS NOT NULL OR EXISTS (SELECT 1 FROM content
                     WHERE content.id = node.staged AND content.base_item IS NOT NULL)
                 OR EXISTS (SELECT 1 FROM motion
-                    WHERE motion.inode = node.inode AND motion.intent IS NOT NULL)
+                    WHERE motion.inode = node.inode AND motion.intent IS NOT NULL),
+                held_at
             FROM node WHERE inode IN (SELECT number FROM below)
             """,
             [top.column]
@@ -302,6 +385,7 @@ private struct Subtree {
                     isLocalOnly: kind.isLocalOnly,
                     isAtService: row[5],
                     isHeld: row[6] && !(row[5] as Bool),
+                    heldAt: (row[8] as String?)?.parts(between: "/").map(String.init),
                     isBound: row[7]
                 )
             )

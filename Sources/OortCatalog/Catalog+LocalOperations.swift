@@ -103,6 +103,7 @@ extension Catalog {
                 ]
             )
             let inode = Inode(column: transaction.database.lastInsertedRowID)
+            if isHeld { try transaction.noteWhereHeld(inode) }
             if let content { try prepare?(content, inode) }
             let node = try transaction.node(inode)
             try transaction.setInMotion(node, at: now)

@@ -96,10 +96,10 @@ extension Catalog {
 
     /// The nearest item that is pinned: this one or a folder above it; nil where none is.
     public func nearestPin(of inode: Inode, at now: Int64) throws(CatalogError) -> Inode? {
-        try read { try Self.nearestPin(of: inode, at: now, $0) }
+        try read { try self.nearestPin(of: inode, at: now, $0) }
     }
 
-    private static func nearestPin(
+    private func nearestPin(
         of inode: Inode,
         at now: Int64,
         _ database: Database
@@ -110,9 +110,11 @@ extension Catalog {
             WITH RECURSIVE above(inode, parent, depth) AS (
                 SELECT inode, parent, 0 FROM node WHERE inode = ? UNION ALL
                 SELECT node.inode, node.parent, depth + 1
-                    FROM above JOIN node ON node.inode = above.parent WHERE depth < 10000
+                    FROM above JOIN node ON node.inode = above.parent
+                        \(try isShown("above.inode", database)) WHERE depth < 10000
             )
-            SELECT above.inode FROM above JOIN pin USING (inode) WHERE \(holds) ORDER BY depth LIMIT 1
+            SELECT above.inode FROM above JOIN pin USING (inode) WHERE \(Self.holds)
+            ORDER BY depth LIMIT 1
             """,
             [inode.column, now]
         ).map { Inode(column: $0) }
@@ -182,8 +184,9 @@ extension Catalog {
         bound: Int = 2000
     ) throws(CatalogError) -> Availability {
         try read { database in
-            let isPinned = try Self.nearestPin(of: node.inode, at: now, database) != nil
+            let isPinned = try self.nearestPin(of: node.inode, at: now, database) != nil
             var sums = Pin.Sums()
+            var isAnythingHere = false
             var seen = 0
             try self.eachKept(
                 "VALUES (?)",
@@ -193,13 +196,24 @@ extension Catalog {
                 database
             ) { _, row in
                 sums.add(row)
+                isAnythingHere = isAnythingHere || row.present > 0 || row.isStaged
             } counting: {
                 seen += 1
             }
-            if sums.filesMissing > 0, sums.bytesHere == 0 { return .online }
+            if sums.filesMissing > 0, !isAnythingHere { return .online }
             guard sums.filesMissing == 0, seen <= bound else { return .partly }
             return isPinned ? .pinned : .cached
         }
+    }
+
+    /// The condition of a join by which a folder's pin keeps what lies in it.
+    ///
+    /// What is left out is kept only by pins of itself and in it. `column` has the number of what lies in
+    /// the folder.
+    func isShown(_ column: String, _ database: Database) throws -> String {
+        let leftOut = try leftOutInodes(database)
+        guard !leftOut.isEmpty else { return "" }
+        return "AND \(column) NOT IN (\(leftOut.map { String($0) }.joined(separator: ",")))"
     }
 
     /// Whether a pin's time is not over at a moment, which is the next argument.
@@ -211,14 +225,17 @@ extension Catalog {
         /// Bytes that are here.
         var present: Int64
         var isHere: Bool
-        /// Whether programs wrote it, and the service does not have it yet.
+        /// Whether programs wrote into it, and the service does not have that yet.
         var isStaged: Bool
+        /// Bytes that it takes in the cache, or will.
+        var cached: Int64
     }
 
     /// Goes through the files in and below some items, each once.
     ///
     /// `roots` is the query of these items' numbers; only files of `account` count. The file is nil where
-    /// its bytes are not fetched from the service. `limit` is how many items are looked at, each of which
+    /// no bytes of it are fetched from the service; where programs wrote into a part of it, and the service
+    /// does not have that yet, it is the revision of which the rest is. `limit` is how many items are looked at, each of which
     /// is counted.
     private func eachKept(
         _ roots: String,
@@ -229,11 +246,9 @@ extension Catalog {
         _ body: (KeptFile?, KeptRow) -> Void,
         counting: () -> Void = {}
     ) throws {
-        var below = account == nil ? "" : "AND node.account = ?"
-        let leftOut = try leftOutInodes(database)
-        if !leftOut.isEmpty {
-            below += " AND node.inode NOT IN (\(leftOut.map { String($0) }.joined(separator: ",")))"
-        }
+        let below =
+            (account == nil ? "" : "AND node.account = ? ")
+            + (try isShown("node.inode", database))
         var arguments = arguments
         if let account { arguments += [account.rawValue] }
         arguments += [limit]
@@ -244,15 +259,21 @@ extension Catalog {
                 SELECT node.inode FROM kept JOIN node ON node.parent = kept.inode \(below)
                 LIMIT ?
             )
-            SELECT node.inode, node.kind, node.size, node.hash, node.permissions,
-                node.staged IS NOT NULL, ifnull(node.content_item, node.remote_id),
-                CASE node.kind WHEN \(NodeKind.nativeDocument.rawValue) THEN \(Node.exportRevisionColumn)
+            SELECT node.inode, node.kind, node.size,
+                iif(node.staged IS NULL, node.hash, content.hash), node.permissions,
+                node.staged IS NOT NULL,
+                iif(node.staged IS NULL, ifnull(node.content_item, node.remote_id), own.base_item)
+                    AS source,
+                CASE WHEN node.staged IS NOT NULL THEN own.base_revision
+                    WHEN node.kind = \(NodeKind.nativeDocument.rawValue)
+                    THEN \(Node.exportRevisionColumn)
                     ELSE node.revision END AS version,
-                ifnull(content.is_complete, 0), ifnull(content.bytes_on_disk, 0)
+                ifnull(content.is_complete, 0), ifnull(content.bytes_on_disk, 0),
+                ifnull(own.base_size, 0)
             FROM kept JOIN node USING (inode)
+                LEFT JOIN content AS own ON own.id = node.staged
                 LEFT JOIN content ON content.account = node.account
-                    AND content.item = ifnull(node.content_item, node.remote_id)
-                    AND content.revision = version
+                    AND content.item = source AND content.revision = version
             WHERE node.parent IS NOT NULL OR node.inode = 1
             """,
             arguments
@@ -265,23 +286,28 @@ extension Catalog {
             let size = min(max(row[2] as Int64, 0), ReportedSize.largest)
             let isStaged = row[5] as Bool
             let isExported = kind == .nativeDocument
-            let isComplete = row[8] as Bool
-            let isHere = isStaged || isComplete || !isExported && size == 0
+            let source = row[6] as String?
+            // Of what programs wrote into, the rest; all of it is here where there is no base.
+            let fetched =
+                isStaged ? min(max(row[10] as Int64, 0), ReportedSize.largest) : size
+            let isHere =
+                row[8] as Bool || !isExported && fetched == 0 || isStaged && source == nil
             let found = KeptRow(
                 size: size,
                 present: isHere ? size : min(row[9] as Int64, size),
                 isHere: isHere,
-                isStaged: isStaged
+                isStaged: isStaged,
+                cached: isStaged && source == nil ? 0 : fetched
             )
-            guard !isStaged, let item = row[6] as String?, let revision = row[7] as String? else {
+            guard let source, let revision = row[7] as String? else {
                 body(nil, found)
                 return
             }
             let file = KeptFile(
                 inode: Inode(column: row[0]),
-                item: ItemID(item),
+                item: ItemID(source),
                 revision: Revision(revision),
-                size: size,
+                size: fetched,
                 hash: (row[3] as String?).flatMap { ContentHash(description: $0) },
                 isExported: isExported,
                 isReadable: Permissions(
@@ -299,7 +325,7 @@ extension Pin.Sums {
         bytes = bytes.addingSaturating(row.size)
         bytesHere = bytesHere.addingSaturating(row.present)
         if row.isHere { filesHere += 1 }
-        if !row.isStaged { cachedBytes = cachedBytes.addingSaturating(row.size) }
+        cachedBytes = cachedBytes.addingSaturating(row.cached)
     }
 }
 
@@ -307,9 +333,17 @@ extension CatalogTransaction {
     /// Passes a file's pin to the file that takes over its place or identity.
     func handOverPin(from old: Inode, to new: Inode) throws {
         guard try database.has("SELECT 1 FROM pin LIMIT 1", []) else { return }
+        // Of two pins the one that ends later holds.
         try database.run(
-            "UPDATE OR REPLACE pin SET inode = ? WHERE inode = ?",
+            """
+            INSERT INTO pin (inode, account, made_ms, until_ms)
+                SELECT ?, account, made_ms, until_ms FROM pin WHERE inode = ?
+            ON CONFLICT (inode) DO UPDATE SET
+                until_ms = CASE WHEN until_ms IS NULL OR excluded.until_ms IS NULL THEN NULL
+                    ELSE max(until_ms, excluded.until_ms) END
+            """,
             [new.column, old.column]
         )
+        if new != old { try database.run("DELETE FROM pin WHERE inode = ?", [old.column]) }
     }
 }

@@ -170,6 +170,15 @@ extension Catalog {
             // What the index has stays: an item without tags has the words that it had.
             try database.execute(sql: searchedTags)
         }
+        migrator.registerMigration("where what stays here was when rules held it") { database in
+            try database.execute(
+                sql: """
+                    -- The path in the account at which rules held it; NULL for what lies in a held folder,
+                    -- and for what an older version held.
+                    ALTER TABLE node ADD COLUMN held_at TEXT;
+                    """
+            )
+        }
         return migrator
     }
 

@@ -39,7 +39,8 @@ public struct Pin: Hashable, Sendable {
 public struct KeptFile: Hashable, Sendable {
     /// The file.
     public var inode: Inode
-    /// The item whose bytes it has: its own at the service, or the one that it is a copy of.
+    /// The item whose bytes it has: its own at the service, or the one that it is a copy of; of a file into
+    /// which programs wrote, the one of which the rest is.
     public var item: ItemID
     /// Their revision, or what stands for it where the file is a document that is exported.
     public var revision: Revision

@@ -13,6 +13,17 @@ public struct FreedRoom: Hashable, Sendable {
     public var needed = ContentSum()
     /// Contents that stay because they are in use.
     public var inUse = ContentSum()
+
+    /// None.
+    public init() {}
+
+    /// Counts another result with this one.
+    public mutating func add(_ other: FreedRoom) {
+        freed.add(other.freed)
+        kept.add(other.kept)
+        needed.add(other.needed)
+        inUse.add(other.inUse)
+    }
 }
 
 /// Contents that stay in the cache because a person wants them there, and those that give way to them.
@@ -34,7 +45,8 @@ extension ContentStore {
     ///   - hash: their hash, where the service has one.
     ///   - others: bytes that are being fetched at the same time and need room, too.
     ///   - priority: the priority of the requests; below `.interactive`, since no program waits.
-    /// - Throws: `.noSpace` when there is no room although all that may go went; what reading throws.
+    /// - Throws: `.noSpace` when there would be no room although all that may go went, and nothing does then;
+    ///   what reading throws.
     public func bring(
         _ key: ContentKey,
         size: Int64,
@@ -46,10 +58,24 @@ extension ContentStore {
         defer { close(content) }
         let missing = size - content.state.withLock { $0.present.byteCount } + others
         if room.excess(with: 0, cached: missing) > 0 {
+            guard try await canMakeRoom(for: missing) else { throw .noSpace }
             await makeCacheRoom(for: missing)
             guard room.excess(with: 0, cached: missing) == 0 else { throw .noSpace }
         }
         try await content.bring(priority)
+    }
+
+    /// Whether fetched bytes would find room if all that may be evicted went.
+    private func canMakeRoom(for bytes: Int64) async throws(ContentError) -> Bool {
+        guard room.excess(with: 0, cached: bytes) <= room.used.cached else { return false }
+        // A content whose state is not stored counts as used.
+        await save()
+        do throws(CatalogError) {
+            return try await catalog.areEvictable(
+                room.excess(with: 0, cached: bytes),
+                without: Set(contentsInUse.keys)
+            )
+        } catch { throw ContentError(error) }
     }
 
     /// Whether all bytes of a revision are here, or some, at this moment.

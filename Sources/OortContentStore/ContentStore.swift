@@ -608,7 +608,7 @@ extension ContentStore {
     }
 
     /// The contents that are in use or not stored yet, by the numbers of their rows.
-    private var contentsInUse: [ContentID: CachedContent] {
+    var contentsInUse: [ContentID: CachedContent] {
         let contents = state.withLock { $0.cached.values.map(\.content) }
         return Dictionary(contents.compactMap { content in content.id.map { ($0, content) } }) {
             first,

@@ -37,8 +37,8 @@ public actor PinKeeper {
         public var obstacle: Obstacle?
         /// Files that do not come, and are not asked for again and again.
         public var refusals: [Refusal] = []
-        /// Files for which there is no room.
-        public var lacksRoom = ContentSum()
+        /// Files for which there is no room, and how many bytes each has.
+        public var withoutRoom: [Inode: Int64] = [:]
     }
 
     /// Why a file did not come.
@@ -150,7 +150,7 @@ public actor PinKeeper {
             switch failure.cause {
             case .refused(let reason):
                 report.refusals.append(.init(inode: failure.inode, reason: reason))
-            case .noRoom: report.lacksRoom.add(failure.size)
+            case .noRoom: report.withoutRoom[failure.inode] = failure.size
             case .passing: break
             }
         }
@@ -233,8 +233,10 @@ public actor PinKeeper {
         at moment: Int64
     ) throws(CatalogError) -> Bool {
         guard let node = try catalog.knownNode(inode), node.parent != nil,
-            node.kind == .nativeDocument
-                ? node.exportRevision == key.revision : node.revision == key.revision
+            // Of unsent content, the rest is of the revision that its writer had.
+            node.staged != nil
+                || (node.kind == .nativeDocument ? node.exportRevision : node.revision)
+                    == key.revision
         else { return false }
         return try catalog.nearestPin(of: inode, at: moment) != nil
     }

@@ -189,6 +189,139 @@ def test_eviction_and_free_leave_what_is_pinned(machine, clouds, cloud):
 
 
 @pytest.mark.parametrize("cloud", ["drive"])
+@pytest.mark.parametrize("size", [10_000_000, 60_000_000], ids=["less than the cache", "more"])
+def test_what_cannot_fit_takes_nothing_away(machine, clouds, cloud, size):
+    quiet(machine, clouds, 'cache_size = "20M"')
+    files(clouds, cloud, "/kept", 12, 1_000_000)
+    files(clouds, cloud, "/also", 1, 1000)
+    files(clouds, cloud, "/read", 40, 100_000)
+    machine.login(cloud)
+    machine.mount()
+    drive = machine.ready(cloud)
+    eventually((drive / "read/file039").exists, "the files are known")
+    eventually((drive / "kept/file011").exists, "the files are known")
+    eventually((drive / "also/file000").exists, "the files are known")
+    machine.oort("pin", drive / "kept")
+    machine.oort("pin", drive / "also")
+    eventually(lambda: complete(machine), "all is here")
+    for number in range(40):
+        (drive / f"read/file{number:03}").read_bytes()
+    eventually(lambda: attribute(drive / "read") == "cached", "all was read")
+    cached = machine.status()["mount"]["cached_bytes"]
+    for folder in ("/kept", "/also"):
+        clouds.edit(cloud, "write", f"{folder}/film.bin", seed=99, size=size)
+    eventually(
+        lambda: [pin["progress"].get("bytes_without_room") for pin in pins(machine)] == [size] * 2,
+        "each says what it lacks")
+    assert attribute(drive / "read") == "cached"
+    assert machine.status()["mount"]["cached_bytes"] == cached
+
+
+@pytest.mark.parametrize("cloud", ["drive"])
+def test_the_rest_of_what_is_changed_in_part_is_kept_too(machine, clouds, cloud):
+    machine.write_settings('poll_interval = "1s"\nsettle = "1h"\n' + clouds.settings())
+    size = 12 << 20
+    clouds.edit(cloud, "write", "/kept/big.bin", seed=3, size=size)
+    content = bytearray(clouds.content(cloud, "/kept/big.bin"))
+    machine.login(cloud)
+    machine.mount()
+    drive = machine.ready(cloud)
+    eventually((drive / "kept/big.bin").exists, "the file is known")
+    machine.oort("pause")
+    machine.oort("pin", drive / "kept")
+    with open(drive / "kept/big.bin", "r+b") as file:
+        file.seek(size // 2)
+        file.write(b"mine")
+    content[size // 2:size // 2 + 4] = b"mine"
+    progress = pins(machine)[0]["progress"]
+    assert progress["files"] == 1 and progress["files_here"] == 0, progress
+    assert attribute(drive / "kept/big.bin") == "partly" == attribute(drive / "kept")
+    machine.oort("resume")
+    eventually(lambda: complete(machine), "the rest is here")
+    assert attribute(drive / "kept/big.bin") == "pinned"
+    clouds.gates[cloud].shut()
+    assert (drive / "kept/big.bin").read_bytes() == content
+    assert machine.account(cloud)["pending_count"] == 1
+    clouds.gates[cloud].open()
+    machine.sync()
+    assert clouds.content(cloud, "/kept/big.bin") == content
+
+
+@pytest.mark.parametrize("cloud", ["drive"])
+def test_a_left_out_folder_is_not_kept_with_the_one_above(machine, clouds, cloud):
+    quiet(machine, clouds)
+    files(clouds, cloud, "/kept/raw", 5)
+    files(clouds, cloud, "/kept/good", 3)
+    machine.login(cloud)
+    machine.mount()
+    drive = machine.ready(cloud)
+    eventually((drive / "kept/raw/file004").exists, "the files are known")
+    eventually((drive / "kept/good/file002").exists, "the files are known")
+    machine.oort("pin", drive / "kept")
+    eventually(lambda: complete(machine), "all is here")
+    machine.unmount()
+    machine.write_settings(machine.settings() + f'\n[accounts.{cloud}]\nleave_out = ["/kept/raw"]\n')
+    machine.mount()
+    drive = machine.ready(cloud)
+    assert pins(machine)[0]["progress"]["files"] == 3
+    said = machine.oort("free", "--all")
+    assert "5 copies." in said and "3 copies stay" in said and "pinned" in said, said
+    assert machine.status()["mount"]["cached_bytes"] == 3 * SMALL
+
+
+def test_free_leaves_what_could_not_be_fetched_again(machine, clouds):
+    quiet(machine, clouds)
+    for cloud in ("drive", "dropbox"):
+        files(clouds, cloud, "/read", 3)
+        machine.login(cloud)
+    machine.mount()
+    for cloud in ("drive", "dropbox"):
+        drive = machine.ready(cloud)
+        eventually((drive / "read/file002").exists, "the files are known")
+        for number in range(3):
+            (drive / f"read/file{number:03}").read_bytes()
+        eventually(lambda: attribute(drive / "read") == "cached", "all was read")
+    clouds.control("drive", "POST", "tokens/revoke")
+    eventually(lambda: machine.account("drive")["state"] == "trouble", "the trouble is told")
+    drive = machine.mount_point / "drive"
+
+    def free():
+        said = machine.oort("free", drive / "read")
+        assert said.startswith("Freed 0 B") and "The copies of drive stay" in said, said
+        said = machine.oort("free", "--all")
+        assert "The copies of drive stay" in said and "dropbox" not in said, said
+        assert attribute(drive / "read") == "cached"
+        return said
+
+    assert "3 copies." in free()
+    assert attribute(machine.mount_point / "dropbox" / "read") == "online"
+    # A list of accounts that cannot be read: their folders are shown, and nothing is asked for.
+    machine.unmount()
+    accounts = machine.state / "accounts.json"
+    known = json.loads(accounts.read_text())
+    entries = known["accounts"] if isinstance(known, dict) else known
+    entries[:] = [entry for entry in entries if entry["name"] != "drive"]
+    accounts.write_text(json.dumps(known))
+    machine.mount()
+    machine.ready("dropbox")
+    assert "0 copies." in free()
+
+
+@pytest.mark.clouds("dropbox")
+def test_a_pin_by_another_case_tells_of_that_pin(machine, clouds):
+    quiet(machine, clouds)
+    for folder in ("/Docs", "/Other"):
+        files(clouds, "dropbox", folder, 1)
+    machine.login("dropbox")
+    machine.mount()
+    drive = machine.ready("dropbox")
+    for folder in ("Docs", "Other"):
+        eventually((drive / folder / "file000").exists, "the files are known")
+        machine.oort("pin", drive / folder)
+    assert machine.oort("pin", drive / "DOCS").startswith(str(drive / "Docs") + " ")
+
+
+@pytest.mark.parametrize("cloud", ["drive"])
 def test_a_pin_ends_by_itself(machine, clouds, cloud, drive):
     files(clouds, cloud, "/trip", 3)
     eventually((drive / "trip/file002").exists, "all files are known")

@@ -121,6 +121,49 @@ def test_other_rules_hold_from_the_next_mount_on(machine, clouds, cloud, drive):
     assert machine.account(cloud)["stays_here"] == 1
 
 
+def test_other_rules_do_not_send_what_somebody_else_moved_out_of_its_rule(machine, clouds, cloud):
+    settings = machine.settings()
+
+    def mount_with(*rules):
+        machine.write_settings(f"ignore = {json.dumps(rules)}\n" + settings)
+        machine.mount()
+        return machine.ready(cloud)
+
+    machine.login(cloud)
+    drive = mount_with("/work/secrets/", "id.key")
+    (drive / "work" / "secrets").mkdir(parents=True)
+    (drive / "work" / "plan.txt").write_text("plan")
+    (drive / "work" / "secrets" / "key").write_text("secret 1")
+    (drive / "id.key").write_text("secret 2")
+    machine.sync()
+    assert set(clouds.tree(cloud)) == {"/work", "/work/plan.txt"}
+    clouds.edit(cloud, "move", "/work", to="/office")
+    clouds.edit(cloud, "write", "/id.key", text="theirs")
+    eventually(lambda: read(drive / "office" / "secrets" / "key") == "secret 1", "it is moved")
+    eventually(lambda: read(drive / "id.key") == "theirs", "theirs is here")
+    machine.sync()
+    theirs = {"/id.key", "/office", "/office/plan.txt"}
+    assert read(drive / "id (2).key") == "secret 2"
+    assert set(clouds.tree(cloud)) == theirs and machine.account(cloud)["stays_here"] == 3
+    machine.kill()
+    # One rule more, which has nothing to do with any of it.
+    drive = mount_with("/work/secrets/", "id.key", "*.log")
+    (drive / "sent.txt").write_text("sent")
+    machine.sync()
+    theirs.add("/sent.txt")
+    assert set(clouds.tree(cloud)) == theirs and machine.account(cloud)["stays_here"] == 3
+    machine.unmount()
+    # What held one of them is gone.
+    drive = mount_with("id.key", "*.log")
+    machine.sync()
+    theirs |= {"/office/secrets", "/office/secrets/key"}
+    assert set(clouds.tree(cloud)) == theirs and machine.account(cloud)["stays_here"] == 1
+    # Its person's own act.
+    (drive / "id (2).key").rename(drive / "id.txt")
+    machine.sync()
+    assert clouds.content(cloud, "/id.txt") == b"secret 2"
+
+
 def test_what_stays_here_outlives_its_folder_at_the_service(machine, clouds, cloud, drive):
     (drive / "project" / "node_modules").mkdir(parents=True)
     (drive / "project" / "main.js").write_text("mine")

@@ -151,6 +151,41 @@ struct OldCatalogTests {
         #expect(try await catalog.search(SearchQuery(words: ["urgent"])).hits.count == 1)
     }
 
+    @Test("which did not note where rules held an item keeps it, unless they hold it where it lies")
+    func heldItems() throws {
+        func setRules(_ lines: String...) throws {
+            try catalog.setIgnoreRules(IgnoreRules(lines), of: fixture.account.id)
+        }
+        try setRules("/a/", "*.tmp")
+        let folder = try catalog.create(.folder, named: "a", in: root)
+        let inner = try catalog.create(.file, named: "f", in: folder.inode)
+        let draft = try catalog.create(.file, named: "x.tmp", in: root)
+        func held() throws -> [Bool] {
+            try [folder, inner, draft].map { try catalog.node($0.inode).isHeld }
+        }
+        try fixture.temporary.reopen {
+            let database = try DatabaseQueue(path: fixture.temporary.path)
+            try database.write { database in
+                // Somebody else's rename took the folder out of its rule.
+                try database.execute(
+                    sql: """
+                        UPDATE node SET name = 'b', name_key = 'b' WHERE name = 'a';
+                        ALTER TABLE node DROP COLUMN held_at;
+                        DELETE FROM grdb_migrations
+                            WHERE identifier = 'where what stays here was when rules held it'
+                        """
+                )
+            }
+            try database.close()
+        }
+        try setRules("/a/", "*.tmp", "*.log")
+        #expect(try held() == [true, true, true])
+        try setRules("*.log")
+        #expect(try held() == [true, true, false])
+        try setRules()
+        #expect(try held() == [false, false, false])
+    }
+
     private func text(of id: String) throws -> String {
         try catalog.read { database in
             try database.text("SELECT details FROM node WHERE remote_id = ?", [id]) ?? ""

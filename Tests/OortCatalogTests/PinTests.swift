@@ -107,6 +107,27 @@ struct PinTests {
         #expect(try await !catalog.unpin(try node("b").inode))
     }
 
+    @Test(
+        "of two pins that come together the one that ends later holds",
+        arguments: [nil, moment + 1] as [Int64?],
+        [true, false]
+    )
+    func handedOver(until: Int64?, isFirst: Bool) async throws {
+        try await world.page([told("/one", "1"), told("/two", "2")])
+        let (one, two) = try (node("one").inode, node("two").inode)
+        try await catalog.pin(isFirst ? one : two, until: until)
+        try await catalog.pin(isFirst ? two : one, until: Self.moment)
+        _ = try catalog.rename(
+            "one",
+            in: world.account.root,
+            to: "two",
+            in: world.account.root,
+            mode: .replace
+        )
+        let pins = try await catalog.pins(at: Self.moment - 1)
+        #expect(pins.map(\.inode) == [one] && pins.map(\.until) == [until])
+    }
+
     @Test("what is saved over a pinned file is pinned in its stead")
     func replaced() async throws {
         try await world.page([told("/one", "1")])

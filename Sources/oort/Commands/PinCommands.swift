@@ -98,8 +98,9 @@ struct FreeCommand: AsyncParsableCommand {
         commandName: "free",
         abstract: "Give the room of copies back that can be fetched again.",
         discussion: """
-            What is pinned, what a program has open, and what the cloud does not have yet stays. The \
-            files stay where they are, and are fetched when they are read.
+            What is pinned, what a program has open, what the cloud does not have yet, and all of an \
+            account that is not signed in stays. The files stay where they are, and are fetched when \
+            they are read.
             """
     )
 
@@ -189,6 +190,12 @@ enum PinText {
         for (sum, reason) in stays where sum.count > 0 {
             let stay = sum.count == 1 ? "stays" : "stay"
             lines.append("\(copies(sum)) \(stay), \(ByteSize(bytes: sum.bytes)) (\(reason)).")
+        }
+        for name in report.unreachable ?? [] {
+            lines.append(
+                "The copies of \(TerminalText.line(name)) stay: it is not signed in, and they could not be "
+                    + "fetched again (`oort status` says more)."
+            )
         }
         return lines.joined(separator: "\n")
     }

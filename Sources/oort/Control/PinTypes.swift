@@ -94,4 +94,6 @@ struct FreeReport: Codable, Hashable, Sendable {
     var open: Sum
     /// What stays because the cloud does not have what was made of it.
     var unsent: Sum
+    /// The accounts whose contents stay because nothing could bring them again, by name; nil for none.
+    var unreachable: [String]?
 }

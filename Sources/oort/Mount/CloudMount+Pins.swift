@@ -34,9 +34,10 @@ extension CloudMount {
         }
         await pinsChanged()
         let reports = try await pins()
-        guard let report = reports.first(where: { $0.path == wish.path }) ?? reports.last else {
-            throw Failure("\(path) was removed meanwhile.")
-        }
+        // The path as it is shown, which the request may have in another case.
+        guard let shown = try paths(of: [node.inode.rawValue])[String(node.inode.rawValue)],
+            let report = reports.first(where: { $0.path == shown })
+        else { throw Failure("\(path) was removed meanwhile.") }
         return report
     }
 
@@ -71,6 +72,10 @@ extension CloudMount {
             progress[account.id] = await account.keeper.report()
         }
         do throws(CatalogError) {
+            var withoutRoom: [(path: String, bytes: Int64)] = []
+            for (inode, bytes) in progress.values.flatMap(\.withoutRoom) {
+                if let path = try path(of: inode) { withoutRoom.append((path, bytes)) }
+            }
             var reports: [PinReport] = []
             for pin in try await catalog.pins(at: Timestamp.now.inMilliseconds) {
                 guard let path = try path(of: pin.inode) else { continue }
@@ -88,10 +93,10 @@ extension CloudMount {
                     report.progress.waits =
                         kept.map { PinProgress.words($0.obstacle) }
                         ?? "the account is not connected"
-                    if let lacks = kept?.lacksRoom, lacks.count > 0 {
-                        report.progress.filesWithoutRoom = lacks.count
-                        report.progress.bytesWithoutRoom = lacks.bytes
+                    let here = withoutRoom.filter {
+                        $0.path == path || $0.path.hasPrefix(path + "/")
                     }
+                    report.progress.note(withoutRoom: here.map(\.bytes))
                 }
                 reports.append(report)
             }
@@ -110,9 +115,6 @@ extension CloudMount {
             unfinished.contains { $0.obstacle == nil } ? nil : unfinished.first?.obstacle
         for other in all.dropFirst() {
             merged.refusals += other.refusals
-            merged.lacksRoom.count += other.lacksRoom.count
-            merged.lacksRoom.bytes = merged.lacksRoom.bytes
-                .addingSaturating(other.lacksRoom.bytes)
         }
         return merged
     }
@@ -124,30 +126,53 @@ extension CloudMount {
         var progress = PinProgress(kept.sums)
         progress.waits = PinProgress.words(kept.obstacle)
         progress.refused = try refusals(kept, in: mountPoint)
-        if kept.lacksRoom.count > 0 {
-            progress.filesWithoutRoom = kept.lacksRoom.count
-            progress.bytesWithoutRoom = kept.lacksRoom.bytes
-        }
+        progress.note(withoutRoom: Array(kept.withoutRoom.values))
         return progress
     }
 
     func free(_ wish: FreeRequest) async throws(Failure) -> FreeReport {
-        let node = try wish.path.map { path throws(Failure) in try item(at: path) }
         let moment = wish.unusedSeconds.map {
             Timestamp.now.inMilliseconds - Int64(min($0, 1e10) * 1000)
         }
+        let (places, unreachable) = try await freeable(wish.path)
+        var freed = FreedRoom()
         do throws(ContentError) {
-            let freed = try await store.free(
-                below: node.flatMap { $0.inode == .root ? nil : $0.inode },
-                unusedSince: moment
-            )
-            return FreeReport(
-                freed: FreeReport.Sum(freed.freed),
-                pinned: FreeReport.Sum(freed.kept),
-                open: FreeReport.Sum(freed.inUse),
-                unsent: FreeReport.Sum(freed.needed)
-            )
+            for place in places {
+                freed.add(try await store.free(below: place, unusedSince: moment))
+            }
         } catch { throw Failure("No room was given back: \(error).") }
+        return FreeReport(
+            freed: FreeReport.Sum(freed.freed),
+            pinned: FreeReport.Sum(freed.kept),
+            open: FreeReport.Sum(freed.inUse),
+            unsent: FreeReport.Sum(freed.needed),
+            unreachable: unreachable.isEmpty ? nil : unreachable.sorted()
+        )
+    }
+
+    /// What of a path can be fetched again, nil for all that is cached, and the accounts of which nothing can.
+    private func freeable(
+        _ path: String?
+    ) async throws(Failure) -> (places: [Inode?], unreachable: [String]) {
+        let node = try path.map { path throws(Failure) in try item(at: path) }
+        var places: [Inode?] = []
+        var unreachable: [String] = []
+        for target in try targets(of: path) {
+            if let account = target.account, await account.engine.trouble?.needsPerson != true {
+                do throws(CatalogError) {
+                    if let root = try catalog.account(account.id)?.root { places.append(root) }
+                } catch {
+                    throw CatalogTrouble.failure(error, path: options.folders.catalogFile)
+                }
+            } else if let name = target.account?.name ?? target.detached?.kept.name {
+                unreachable.append(name)
+            }
+        }
+        if let node, node.inode != .root {
+            return (unreachable.isEmpty ? [node.inode] : [], unreachable)
+        }
+        // All that is cached: also what no file has any longer.
+        return (unreachable.isEmpty ? [nil] : places, unreachable)
     }
 
     // MARK: What they share
@@ -242,6 +267,13 @@ extension PinProgress {
             bytesHere: sums.bytesHere,
             refused: []
         )
+    }
+
+    /// Notes the files for which there is no room, by the bytes of each.
+    mutating func note(withoutRoom bytes: [Int64]) {
+        guard !bytes.isEmpty else { return }
+        filesWithoutRoom = bytes.count
+        bytesWithoutRoom = bytes.reduce(0) { $0.addingSaturating($1) }
     }
 
     /// Why nothing comes, in words.
