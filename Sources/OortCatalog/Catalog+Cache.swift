@@ -158,7 +158,7 @@ extension Catalog {
     ) async throws(CatalogError) -> [ContentID: Int64] {
         let now = Timestamp.now.inMilliseconds
         return try await mutateAsync { transaction in
-            let keptContents = try Self.keptTest(transaction.database)
+            let keptContents = try self.keptTest(transaction.database)
             return try transaction.removeContents(
                 ids,
                 where: """

@@ -63,6 +63,7 @@ struct DesktopTrashTests {
             fixture.system,
             service: TrashService(
                 keepsDeleted: { _, _ in true },
+                mark: { _, _ in nil },
                 restore: { _, _, _ throws(FileSystemError) in
                     begun.withLock { $0 += 1 }
                     for await _ in gate.stream {}
