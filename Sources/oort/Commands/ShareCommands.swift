@@ -180,7 +180,8 @@ enum LinkText {
         if link.hasOtherRights == true {
             rights = "do what was set at the service (such as to upload, or to see only)"
         }
-        return "Whoever has the link may " + rights + (link.hasPassword ? ", with the password" : "")
+        return "Whoever has the link may " + rights
+            + (link.hasPassword ? ", with the password" : "")
             + (link.expires.map { ", until \(StatusText.moment($0))" } ?? "")
             + (link.existed == true ? "; it was there before." : ".")
     }
