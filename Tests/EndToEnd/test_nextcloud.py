@@ -38,6 +38,15 @@ def ask(machine, *arguments):
     return json.loads(machine.oort(*arguments, "--json"))
 
 
+def test_the_user_may_stand_in_the_address(machine, server):
+    password = server.password()
+    base = server.base.replace("://", "://ada%40example.com@")
+    machine.oort("login", "nextcloud", f"{base}/cloud.example.org", "--password-file", "-",
+                 input=password + "\n")
+    machine.mount()
+    machine.ready("nextcloud")
+
+
 def test_the_trash(machine, server, drive):
     (drive / "papers" / "old").mkdir(parents=True)
     (drive / "papers" / "100% ü.txt").write_text("the note")

@@ -1,8 +1,8 @@
 import Foundation
-import OortSFTP
 import OortSignIn
 import Testing
 
+@testable import OortSFTP
 @testable import oort
 
 @Suite("The forms of signing in on the page")
@@ -35,6 +35,15 @@ struct SignInFormTests {
         #expect(answers.shown == ["address": "ada@nas", "options": "A=b\nC=d"])
         #expect(answers.secret("password")?.revealed() == " a secret ")
         #expect(answers["password"] == nil)
+        #expect(answers.repeatable == answers.shown)
+        for (address, shown) in [
+            ("ada:secret@nas:22/a", "ada@nas:22/a"), ("https://ada:a@b@nas", "https://ada@nas"),
+            ("nas:22", "nas:22"), ("https://nas:8443/a", "https://nas:8443/a"),
+        ] {
+            let answers = SignInForm.Answers(["address": address], of: SignInForm(service).fields)
+            #expect(answers["address"] == address)
+            #expect(answers.repeatable == ["address": shown])
+        }
     }
 
     @Test(
@@ -104,9 +113,11 @@ struct SignInFormTests {
 struct SiteSignInsTests {
     private static let form = SignInForm.Filled(service: "weather", values: [:], isAgain: false)
 
-    /// A sign-in that stays until it is cancelled.
+    /// A sign-in that stays until it is cancelled; of a form of its own.
     private static func waiting(_ signIns: SiteSignIns) throws -> String {
-        try signIns.begin(form) { _ in try await Task.sleep(for: .seconds(3600)) }
+        var form = form
+        form.values["name"] = UUID().uuidString
+        return try signIns.begin(form) { _ in try await Task.sleep(for: .seconds(3600)) }
     }
 
     private static func ended(_ signIns: SiteSignIns, _ id: String) async throws -> SiteSignIns.Step
@@ -128,6 +139,66 @@ struct SiteSignInsTests {
         let more = try Self.waiting(signIns)
         for id in ids + [more] { _ = signIns.cancel(id) }
         #expect(!signIns.all.contains { !$0.step.isEnd })
+    }
+
+    @Test("a form that is sent twice is one sign-in, until that has ended")
+    func twice() async throws {
+        let signIns = SiteSignIns()
+        func begin() throws -> String {
+            try signIns.begin(Self.form) { _ in try await Task.sleep(for: .seconds(3600)) }
+        }
+        let id = try begin()
+        #expect(try begin() == id)
+        #expect(signIns.all.count == 1)
+        #expect(signIns.cancel(id))
+        let later = try begin()
+        #expect(later != id)
+        #expect(signIns.cancel(later))
+    }
+
+    @Test("an answer is to the question that was shown, and to no later one")
+    func question() async throws {
+        let signIns = SiteSignIns()
+        let id = try Self.waiting(signIns)
+        func asked(after number: Int) async throws -> Int {
+            while true {
+                let progress = try #require(signIns.progress(id))
+                if progress.number > number, case .hostKey = progress.step {
+                    return progress.number
+                }
+                await Task.yield()
+            }
+        }
+        async let first = signIns.ask(id, SSHHostKey(question: "the bastion", fingerprint: nil))
+        let one = try await asked(after: -1)
+        #expect(signIns.answer(id, to: one, isMeant: true))
+        #expect(await first)
+        async let second = signIns.ask(id, SSHHostKey(question: "the server", fingerprint: nil))
+        let two = try await asked(after: one)
+        #expect(!signIns.answer(id, to: one, isMeant: true))
+        #expect(!signIns.answer(id, to: nil, isMeant: true))
+        #expect(signIns.answer(id, to: two, isMeant: false))
+        #expect(await !second)
+        #expect(signIns.cancel(id))
+    }
+
+    @Test("what fails once the account is on the list is said beside it")
+    func afterwards() async throws {
+        let signIns = SiteSignIns()
+        let account = RegisteredAccount(name: "a", service: "weather", identity: "a")
+        let id = try signIns.begin(Self.form) { id in
+            signIns.go(
+                id,
+                to: .done(NewAccount.Entered(account: account, service: "W", isMounted: false))
+            )
+            throw Failure("the mount ends")
+        }
+        guard case .done = try await Self.ended(signIns, id) else {
+            Issue.record("it is not done")
+            return
+        }
+        while signIns.progress(id)?.remarks.isEmpty == true { await Task.yield() }
+        #expect(signIns.progress(id)?.remarks == ["the mount ends"])
     }
 
     @Test("of those that have ended the last are remembered")
@@ -180,7 +251,7 @@ struct SiteSignInsTests {
         let signIns = SiteSignIns()
         #expect(signIns.progress("x") == nil)
         #expect(!signIns.cancel("x"))
-        #expect(!signIns.answer("x", isMeant: true))
+        #expect(!signIns.answer("x", to: 0, isMeant: true))
         #expect(!signIns.isReady("x"))
     }
 }

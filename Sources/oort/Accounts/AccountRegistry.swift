@@ -191,6 +191,35 @@ struct AccountRegistry: Sendable {
         }
     }
 
+    /// Waits until no other sign-in, of this process or another, is between the choice of a name and the
+    /// list: two that took one name would mix up two accounts.
+    ///
+    /// - Returns: what has to be ended then.
+    /// - Throws: `Failure` when another one takes two minutes, or the lock cannot be had.
+    func beginEntering() async throws(Failure) -> AccountEntry {
+        let path = lock + ".entering"
+        let descriptor = unsafe open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
+        guard descriptor >= 0 else {
+            throw Failure(
+                "The lock \(path) cannot be opened: \(POSIXText.ofErrno()).",
+                advice: "Check the free space and the permissions of its folder."
+            )
+        }
+        // A keyring may ask for its password meanwhile.
+        var tries = 0
+        while flock(descriptor, LOCK_EX | LOCK_NB) != 0 {
+            guard tries < 1200, (try? await Task.sleep(for: .milliseconds(100))) != nil else {
+                close(descriptor)
+                throw Failure(
+                    "Another sign-in is about to put its account on the list.",
+                    advice: "Finish or end it, and try again."
+                )
+            }
+            tries += 1
+        }
+        return AccountEntry(descriptor: descriptor)
+    }
+
     /// Takes an account off the list.
     func remove(named name: String) throws(Failure) {
         try change { list in list.accounts.removeAll { $0.name == name } }
@@ -281,4 +310,12 @@ enum AccountName {
         }
         return name
     }
+}
+
+/// The right to put an account on the list, which nobody else has meanwhile.
+struct AccountEntry {
+    fileprivate let descriptor: Int32
+
+    /// Lets others go on.
+    func end() { close(descriptor) }
 }

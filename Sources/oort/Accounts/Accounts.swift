@@ -115,6 +115,8 @@ struct Accounts: Sendable {
         } catch {
             throw storeFailure(error)
         }
+        let entry = try await registry.beginEntering()
+        defer { entry.end() }
         let account = RegisteredAccount(
             name: try self.name(for: identity, at: service, wish: name, kept: kept),
             service: service.name,

@@ -36,15 +36,16 @@ struct DAVLogin {
             )
         }
         let password: String
-        let isGranted =
-            try isCloud && server.dialect != .infinitescale && user == nil
-            && context.person.givenSecret() == nil
+        let mayBeGranted = isCloud && server.dialect != .infinitescale && user == nil
+        // What is given may come from a pipe, which can be read once.
+        let given = mayBeGranted ? try context.person.givenSecret() : nil
+        let isGranted = mayBeGranted && given == nil
         if isGranted {
             let granted = try await grant(at: server, context)
             server.address.user = granted.user
             password = granted.appPassword
         } else {
-            password = try choose(&server, context.person)
+            password = try choose(&server, context.person, given)
         }
         try await end(service, server, password: password, isGranted: isGranted, context)
     }
@@ -108,7 +109,8 @@ struct DAVLogin {
     /// Puts the user into the address, and returns the password.
     private func choose(
         _ server: inout WebDAVDiscovery.Server,
-        _ person: any SignInPerson
+        _ person: any SignInPerson,
+        _ given: String?
     ) throws(Failure) -> String {
         if let user { server.address.user = user }
         let isToken = server.dialect == .infinitescale
@@ -126,6 +128,7 @@ struct DAVLogin {
                 advice: "Name the user, without a colon: \(person.name(.user))"
             )
         }
+        if let given { return given }
         return try person.secret(
             "\(isToken ? "App token" : "Password") of \(TerminalText.line(user)): "
         )

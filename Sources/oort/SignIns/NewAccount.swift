@@ -77,14 +77,22 @@ struct NewAccount {
 
     /// Says that an account is on the list, and notifies a running mount; `isSecret` is whether the account
     /// signs in with something that the token store holds.
+    ///
+    /// - Throws: `Failure` when the mount does not take the account, of which the person has heard by then.
     func announce(
         _ account: RegisteredAccount,
         at service: CloudService,
         isSecret: Bool
     ) async throws {
         let control = ControlClient(folders: context.surroundings.folders)
-        let isMounted = control.isMountRunning
-        if isMounted { try await control.accountAdded(account.name) }
+        var isMounted = control.isMountRunning
+        var trouble: Failure?
+        if isMounted {
+            do throws(Failure) { try await control.accountAdded(account.name) } catch {
+                (isMounted, trouble) = (false, error)
+            }
+        }
+        // The account is on the list, whatever the mount says.
         context.person.signedIn(
             Entered(
                 account: account,
@@ -93,5 +101,6 @@ struct NewAccount {
                 isMounted: isMounted
             )
         )
+        if let trouble { throw trouble }
     }
 }

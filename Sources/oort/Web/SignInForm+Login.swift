@@ -11,6 +11,19 @@ extension SignInForm {
     struct Answers: Sendable {
         /// What is no secret, without what is empty.
         let shown: [String: String]
+
+        /// The same without a password that was written into an address, to be sent back with the form.
+        var repeatable: [String: String] {
+            var values = shown
+            if let address = shown["address"], let (login, host) = address.cut(atLast: "@") {
+                let start = login.range(of: "://")?.upperBound ?? login.startIndex
+                if let colon = login.unicodeScalars[start...].firstIndex(of: ":") {
+                    values["address"] = "\(login[..<colon])@\(host)"
+                }
+            }
+            return values
+        }
+
         private let secrets: [String: Secret]
 
         /// Sorts the fields of a form that was sent.

@@ -41,7 +41,7 @@ struct SignInForm: Sendable {
     }
 
     /// A form with what a person filled in that is no secret.
-    struct Filled: Sendable {
+    struct Filled: Hashable, Sendable {
         /// The service's name.
         var service: String
         /// Values by the names of fields.

@@ -61,7 +61,7 @@ extension Site {
         let answers = SignInForm.Answers(form, of: wish.fields)
         let filled = SignInForm.Filled(
             service: service.name,
-            values: answers.shown,
+            values: answers.repeatable,
             isAgain: form["again"] == "1"
         )
         let (folders, signIns) = (folders, signIns)
@@ -88,8 +88,9 @@ extension Site {
 
     func answerHost(_ form: [String: String]) throws(Failure) -> SiteAnswer {
         let id = try named("id", form)
-        if !signIns.answer(id, isMeant: form["answer"] == "yes") {
-            admission.tell("Nobody waits for this answer any more.", isFailure: true)
+        let isMeant = form["answer"] == "yes"
+        if !signIns.answer(id, to: Int(form["step"] ?? ""), isMeant: isMeant) {
+            admission.tell("This question is over: look at what is asked now.", isFailure: true)
         }
         return .see(Self.place("/sign-in/\(id)"))
     }
@@ -195,14 +196,15 @@ extension Site {
         _ visit: Visit
     ) -> HTML {
         let (id, place) = (("id", progress.id), "/sign-in-host")
+        let step = ("step", "\(progress.number)")
         let yes = button(
             "It is my server: go on",
             place,
             visit,
             back: "/",
-            fields: [id, ("answer", "yes")]
+            fields: [id, step, ("answer", "yes")]
         )
-        let no = button("It is not", place, visit, back: "/", fields: [id, ("answer", "no")])
+        let no = button("It is not", place, visit, back: "/", fields: [id, step, ("answer", "no")])
         return """
             <div class="key"><p>Your ssh does not know this server yet. Compare its key with what the server's \
             owner says. Once you agree, ssh keeps it, and refuses any other key of this server.</p>

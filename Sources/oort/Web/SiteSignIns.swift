@@ -86,7 +86,11 @@ final class SiteSignIns: Sendable {
         _ signIn: @escaping @Sendable (_ id: String) async throws -> Void
     ) throws(Failure) -> String {
         let id = String(UInt64.random(in: .min ... .max), radix: 36)
+        var same: String?
         let isTaken = state.withLock { state in
+            // A form that is sent twice, by a double click, is one sign-in: servers count wrong passwords.
+            same = state.entries.map(\.progress).first { !$0.step.isEnd && $0.form == form }?.id
+            guard same == nil else { return true }
             guard state.entries.count(where: { !$0.progress.step.isEnd }) < Self.most else {
                 return false
             }
@@ -101,6 +105,7 @@ final class SiteSignIns: Sendable {
                 advice: "Go on with one of them, or cancel it: they are listed under Accounts."
             )
         }
+        if let same { return same }
         let task = Task { [self] in
             let alarm = Task {
                 guard (try? await Task.sleep(for: timeLimit)) != nil else { return }
@@ -108,7 +113,11 @@ final class SiteSignIns: Sendable {
                 end(id, .failed(Failure(words)), isFromOutside: true)
             }
             do { try await signIn(id) } catch {
-                end(id, .failed(error as? Failure ?? Failure("\(error)")))
+                let failure = error as? Failure ?? Failure("\(error)")
+                // The account may be on the list by then.
+                if !end(id, .failed(failure)), case .done = progress(id)?.step {
+                    remark(id, failure.message)
+                }
             }
             alarm.cancel()
             finish(id)
@@ -202,10 +211,12 @@ final class SiteSignIns: Sendable {
     /// Cancels a sign-in; says whether that was possible still.
     func cancel(_ id: String) -> Bool { end(id, .cancelled, isFromOutside: true) }
 
-    /// Says whether the host is the one that is meant; false where nobody asks any more.
-    func answer(_ id: String, isMeant: Bool) -> Bool {
+    /// Says whether the host is the one that is meant; false where the question of this number is not what
+    /// is asked now: `ssh` may ask about several hosts.
+    func answer(_ id: String, to number: Int?, isMeant: Bool) -> Bool {
         var question: CheckedContinuation<Bool, Never>?
         change(id) { entry in
+            guard entry.progress.number == number else { return }
             question = entry.question
             entry.question = nil
         }
