@@ -291,9 +291,11 @@ private struct S3Probe {
     }
 
     private func sweep() async {
-        for key in [name, copyName, oddName, folderName] {
-            _ = try? await api.exchange(S3Request("DELETE", key))
+        // Also of a sign-in that was cancelled, whose own requests end at once.
+        let removal = Task { [api, keys = [name, copyName, oddName, folderName]] in
+            for key in keys { _ = try? await api.exchange(S3Request("DELETE", key)) }
         }
+        await removal.value
     }
 
     private func put(

@@ -74,7 +74,11 @@ private struct WebDAVProbe {
 
     /// Removes the folder; what stays when that fails does no harm.
     func remove() async {
-        _ = try? await api.exchange(api.request("DELETE", folder, isFolder: true))
+        // Also of a sign-in that was cancelled, whose own requests end at once.
+        let removal = Task { [api, folder] in
+            _ = try? await api.exchange(api.request("DELETE", folder, isFolder: true))
+        }
+        await removal.value
     }
 
     // MARK: Requests

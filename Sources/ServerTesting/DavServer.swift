@@ -373,9 +373,10 @@ public final class DavServer: Sendable {
     /// Signs in as `oort login` does.
     public func signIn(
         user: String = user,
-        password: String = password
+        password: String = password,
+        through: (any HTTPClient) -> any HTTPClient = { $0 }
     ) async throws -> WebDAVDiscovery.Account {
-        let http = try Self.http(user: user, password: password)
+        let http = through(try Self.http(user: user, password: password))
         var server = try await WebDAVDiscovery.server(at: url, http: http)
         server.address.user = user
         return try await WebDAVDiscovery.account(at: server, http: http)

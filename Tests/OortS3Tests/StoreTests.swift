@@ -27,6 +27,23 @@ struct StoreTests {
         #expect(!names.contains { $0.hasPrefix(".oort-probe") })
     }
 
+    @Test("a sign-in that is cancelled leaves nothing in the bucket", arguments: Store.allCases)
+    func cancelledDiscovery(_ store: Store) async throws {
+        let world = try await World(store)
+        let running = world.running
+        let discovery = Task {
+            try await S3Discovery(
+                wire: CancellingClient(running.wire, after: "PUT"),
+                logger: quiet
+            )
+            .find(S3Wish(Store.bucket, endpoint: running.endpoint), keys: Store.keys)
+        }
+        await #expect(throws: (any Error).self) { _ = try await discovery.value }
+        let whole = World.client(running.finding.account, running.wire)
+        let names = try await whole.listing(of: .root).entries.map(\.name)
+        #expect(!names.contains { $0.hasPrefix(".oort-probe") })
+    }
+
     @Test("a name that the store would make a path of is refused", arguments: Store.allCases)
     func backslashes(_ store: Store) async throws {
         let world = try await World(store)

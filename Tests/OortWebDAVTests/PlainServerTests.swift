@@ -51,6 +51,17 @@ struct PlainServerTests {
         }
     }
 
+    @Test("a sign-in that is cancelled leaves nothing at the server", arguments: DavServer.Kind.here)
+    func cancelledSignIn(_ kind: DavServer.Kind) async throws {
+        try await DavServer.with(kind) { server in
+            let signIn = Task {
+                try await server.signIn(through: { CancellingClient($0, after: "PUT") })
+            }
+            await #expect(throws: (any Error).self) { _ = try await signIn.value }
+            #expect(server.names.isEmpty)
+        }
+    }
+
     @Test("files are created, listed and read", arguments: DavServer.Kind.here)
     func roundTrip(_ kind: DavServer.Kind) async throws {
         try await DavServer.with(kind) { server in
