@@ -51,7 +51,10 @@ struct PlainServerTests {
         }
     }
 
-    @Test("a sign-in that is cancelled leaves nothing at the server", arguments: DavServer.Kind.here)
+    @Test(
+        "a sign-in that is cancelled leaves nothing at the server",
+        arguments: DavServer.Kind.here
+    )
     func cancelledSignIn(_ kind: DavServer.Kind) async throws {
         try await DavServer.with(kind) { server in
             let signIn = Task {
