@@ -141,7 +141,7 @@ struct SiteSignInsTests {
         #expect(!signIns.all.contains { !$0.step.isEnd })
     }
 
-    @Test("a form that is sent twice is one sign-in, until that has ended")
+    @Test("a form that is sent twice is one sign-in, until the person is asked something")
     func twice() async throws {
         let signIns = SiteSignIns()
         func begin() throws -> String {
