@@ -30,7 +30,9 @@ final class SiteSignIns: Sendable {
         }
 
         /// Whether the person has not been asked anything.
-        var isBeginning: Bool { if case .working = self { true } else { false } }
+        var isBeginning: Bool {
+            if case .working = self { true } else { false }
+        }
     }
 
     /// One sign-in, as it is shown.
@@ -93,7 +95,8 @@ final class SiteSignIns: Sendable {
         let isTaken = state.withLock { state in
             // A form that is sent twice, by a double click, is one sign-in: servers count wrong passwords.
             // Once a person is led to a service's page, the same form is another account.
-            same = state.entries.map(\.progress)
+            same =
+                state.entries.map(\.progress)
                 .first { $0.step.isBeginning && $0.form == form }?.id
             guard same == nil else { return true }
             guard state.entries.count(where: { !$0.progress.step.isEnd }) < Self.most else {
