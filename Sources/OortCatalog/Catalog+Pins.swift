@@ -208,8 +208,8 @@ extension Catalog {
 
     /// The condition of a join by which a folder's pin keeps what lies in it.
     ///
-    /// What is left out is kept only by pins of itself and in it. `column` has the number of what lies in
-    /// the folder.
+    /// A folder that the settings leave out is kept only by a pin of itself, or of something in it. `column`
+    /// has the inode of what lies in the folder.
     func isShown(_ column: String, _ database: Database) throws -> String {
         let leftOut = try leftOutInodes(database)
         guard !leftOut.isEmpty else { return "" }

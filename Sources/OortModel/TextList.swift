@@ -62,7 +62,7 @@ public struct TextList: Hashable, Sendable {
         return String(kept)
     }
 
-    /// What stands for a scalar; nil for what is left out.
+    /// The scalar that the list has in place of one of a service's text; nil where it has none.
     private static func replacement(of scalar: Unicode.Scalar) -> Unicode.Scalar? {
         switch scalar.properties.generalCategory {
         case .control, .spaceSeparator, .lineSeparator, .paragraphSeparator: " "

@@ -97,7 +97,7 @@ struct BoxChangesTests {
         }
     }
 
-    @Test("tags are listed with the items, a new one is told, and events do not take them away")
+    @Test("listings have tags, an event reports a new one, and other events take none away")
     func tags() async throws {
         try await BoxWorld.with { box in
             let world = box.world
