@@ -19,8 +19,8 @@ struct ResolveCommand: AsyncParsableCommand {
         discussion: """
             mine: your version takes the file's place, which keeps its history and links; theirs: \
             your copy goes to the service's trash; both: both files stay, and the conflict is over. \
-            What is given up is sent first, so that the service's trash or versions have all of it; \
-            where that cannot be, nothing is done.
+            What is given up is sent first, so that the service's trash or versions, where it has \
+            them, have all of it; where it cannot be sent, nothing is done.
             """
     )
 
