@@ -76,6 +76,7 @@ let package = Package(
 
         .systemLibrary(name: "CLinux"),
         .target(name: "CFUSEGuard"),
+        .target(name: "CSwiftJobs"),
 
         // Programs that this one starts.
         module("OortProcesses", ["CLinux", system]),
@@ -137,7 +138,10 @@ let package = Package(
                 swiftSettings: strict + [.unsafeFlags(["-O"], .when(configuration: .debug))]
             ),
             module("MountTesting", ["OortProcesses", system]),
-            module("OortTesting", ["OortModel", "OortTransport", "OortSimulators", logging]),
+            module(
+                "OortTesting",
+                ["CSwiftJobs", "OortModel", "OortTransport", "OortSimulators", logging]
+            ),
             // Servers that nobody here wrote, which several targets' tests start.
             module(
                 "ServerTesting",

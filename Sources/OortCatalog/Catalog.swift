@@ -176,6 +176,10 @@ public final class Catalog: Sendable {
     func mutateAsync<T: Sendable>(
         _ body: @escaping @Sendable (inout CatalogTransaction) throws -> T
     ) async throws(CatalogError) -> T {
+        if Surroundings.given != nil {
+            await Surroundings.yield()
+            return try mutate(body)
+        }
         let outcome: (T, CatalogTransaction.Effects)
         do {
             outcome = try await pool.writeWithoutTransaction { try self.transact($0, body) }
@@ -292,6 +296,8 @@ public final class Catalog: Sendable {
 }
 
 extension DatabasePool {
+    private func readBlocking<T>(_ body: (Database) throws -> T) throws -> T { try read(body) }
+
     /// Runs a consistent read for a task, on SQLite's own threads from its beginning to its end; it cannot
     /// be cancelled.
     ///
@@ -300,7 +306,11 @@ extension DatabasePool {
     func readForTask<T: Sendable>(
         _ body: @escaping @Sendable (Database) throws -> T
     ) async throws -> T {
-        try await withCheckedThrowingContinuation { continuation in
+        if Surroundings.given != nil {
+            await Surroundings.yield()
+            return try readBlocking(body)
+        }
+        return try await withCheckedThrowingContinuation { continuation in
             asyncRead { opened in
                 continuation.resume(with: Result { try body(opened.get()) })
             }

@@ -485,7 +485,7 @@ public final class ContentStore: Sendable {
                     bytesOnDisk: present.byteCount
                 )
             )
-            await Task.yield()
+            await Surroundings.yield()
         }
         do throws(CatalogError) { try await catalog.saveCache(records) } catch {
             logger.warning("the cache's state was not stored", metadata: ["cause": "\(error)"])

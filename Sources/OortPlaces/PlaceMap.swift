@@ -75,7 +75,7 @@ public final class PlaceMap: Sendable {
             try database.execute(sql: schema)
             try database.execute(
                 sql: "INSERT INTO state VALUES (1, ?, 0, 0)",
-                arguments: [String(UInt32.random(in: .min ... .max), radix: 36)]
+                arguments: [String(SurroundingNumbers().next() & 0xFFFF_FFFF, radix: 36)]
             )
             try database.execute(
                 sql: """
@@ -271,6 +271,10 @@ public final class PlaceMap: Sendable {
     func read<Value: Sendable>(
         _ body: @escaping @Sendable (Database) throws -> Value
     ) async throws(ProviderError) -> Value {
+        if Surroundings.given != nil {
+            await Surroundings.yield()
+            return try readBlocking(body)
+        }
         do {
             return try await queue.unsafeRead { database in
                 try self.checkOpen()
@@ -313,7 +317,12 @@ public final class PlaceMap: Sendable {
         waiting.withLock { $0.append(write) }
         await Task {
             // An earlier one may have run this write with its own.
-            try? await queue.writeWithoutTransaction { runWaiting($0) }
+            if Surroundings.given != nil {
+                await Surroundings.yield()
+                writeBlocking()
+            } else {
+                try? await queue.writeWithoutTransaction { runWaiting($0) }
+            }
         }.value
         do {
             guard let result = outcome.withLock(\.self) else {
@@ -322,6 +331,8 @@ public final class PlaceMap: Sendable {
             return try result.get()
         } catch { throw Self.failure(error) }
     }
+
+    private func writeBlocking() { queue.writeWithoutTransaction { runWaiting($0) } }
 
     /// A caller's write, and how that caller learns that it failed.
     private struct Write: Sendable {

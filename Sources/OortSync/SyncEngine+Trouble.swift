@@ -65,7 +65,8 @@ extension SyncEngine {
             bound,
             .seconds(1) * (1 << min(max(tries - 1, 0), 12))
         )
-        return longest * Double.random(in: 0.5...1)
+        var numbers = SurroundingNumbers()
+        return longest * Double.random(in: 0.5...1, using: &numbers)
     }
 
     /// Translates the catalog's errors once: a fault of the local disk.

@@ -396,7 +396,7 @@ public final class MemoryPlaces: PlaceClient {
             return result
         }
         // The answer is on its way while others go on.
-        for _ in 0..<3 { await Task.yield() }
+        for _ in 0..<3 { await Surroundings.yield() }
         return try result.get()
     }
 

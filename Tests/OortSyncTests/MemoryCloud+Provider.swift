@@ -90,9 +90,9 @@ extension MemoryCloud: Provider {
     ) async throws(ProviderError) -> FeedNews {
         state.withLock { $0.looksForNews += 1 }
         do {
-            try await Task.sleep(for: .milliseconds(5))
+            try await Surroundings.sleep(for: .milliseconds(5))
             // Waits that were begun before it fell silent end no sooner.
-            if state.withLock({ $0.isSilent }) { try await Task.sleep(for: .seconds(3600)) }
+            if state.withLock({ $0.isSilent }) { try await Surroundings.sleep(for: .seconds(3600)) }
         } catch { throw self.error(.cancelled) }
         let end = state.withLock { "\($0.cursorEpoch):\($0.log.count)" }
         return end == cursor.rawValue ? .quiet(backoff: nil) : .changed

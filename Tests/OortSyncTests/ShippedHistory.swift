@@ -13,13 +13,14 @@ import Testing
 /// all machines show what the service has, and of what was written nothing is missing that nobody who
 /// saw it removed or overwrote. With one machine and nobody else, the tree is as its programs left it.
 ///
-/// The seed repeats what is done; how it meets what the engines do at the same time is left to chance.
+/// All of it runs on one thread, in an order that the seed chooses too (`SeededExecutor`): a seed repeats its
+/// history, and so do some of a history's steps, since each has random numbers of its own.
 final class ShippedHistory {
     private static let names = ["a", "b", "c", "B", "a~"]
 
     private let kind: HistoryServiceKind
     private let seed: UInt64
-    private let count: Int
+    private let time: SeededTime
     private var numbers: SeededNumbers
     private let service: any HistoryService
     private var machines: [Machine] = []
@@ -30,11 +31,14 @@ final class ShippedHistory {
     private var owed: Set<String> = []
     /// What may be there twice.
     private var copied: Set<String> = []
-    private var isBroken = false
+    private var failure: String?
     private var texts = 0
 
-    init(_ kind: HistoryServiceKind, seed: UInt64, steps: Int = 40) {
-        (self.kind, self.seed, count) = (kind, seed, steps)
+    /// How many steps a history has.
+    static let length = 40
+
+    private init(_ kind: HistoryServiceKind, seed: UInt64, time: SeededTime) {
+        (self.kind, self.seed, self.time) = (kind, seed, time)
         numbers = SeededNumbers(seed: seed)
         service = kind.service
         hasOthers = numbers.next() % 2 == 0
@@ -45,16 +49,42 @@ final class ShippedHistory {
     private func below(_ bound: Int) -> Int { Int(numbers.next() % UInt64(bound)) }
     private func oneIn(_ bound: Int) -> Bool { below(bound) == 0 }
 
-    /// - Returns: whether all was as it must be; what was not is an issue of the test.
-    @discardableResult
-    func run() async throws -> Bool {
+    /// What went otherwise than it must, and all that happened; nil where nothing did.
+    struct Outcome: Sendable {
+        var failure: String?
+        var story: String
+    }
+
+    /// Runs some steps of a seed's history, all of them unless said otherwise, on the calling thread.
+    static func run(
+        _ kind: HistoryServiceKind,
+        seed: UInt64,
+        steps: [Int] = Array(0..<length)
+    ) -> Outcome {
+        let executor = SeededExecutor(seed: seed)
+        let time = executor.time
+        let outcome = Mutex(Outcome(story: ""))
+        do throws(SeededExecutor.Failure) {
+            try executor.run {
+                let history = ShippedHistory(kind, seed: seed, time: time)
+                do { try await history.run(steps) } catch { history.fail("it throws \(error)") }
+                outcome.withLock { $0 = Outcome(failure: history.failure, story: history.story.words) }
+            }
+        } catch { outcome.withLock { $0.failure = "the run ends: \(error)" } }
+        return outcome.withLock(\.self)
+    }
+
+    private func run(_ steps: [Int]) async throws {
         let isShared = hasOthers && oneIn(2)
-        for number in 0..<(isShared ? 2 : 1) { machines.append(try Machine(number, service)) }
+        for number in 0..<(isShared ? 2 : 1) {
+            machines.append(try Machine(number, service, time))
+        }
         for machine in machines {
             machine.world.start()
             _ = await machine.world.engine.sync(timeout: .seconds(60))
         }
-        for _ in 0..<count {
+        for number in steps {
+            numbers = SeededNumbers(seed: seed ^ (UInt64(number) + 1) &* 0x9E37_79B9_7F4A_7C15)
             do { try await step() } catch let error as CatalogError {
                 // Another machine's news came before it, or it makes no sense.
                 guard
@@ -66,7 +96,6 @@ final class ShippedHistory {
         }
         try await finish()
         for machine in machines { await machine.end() }
-        return !isBroken
     }
 
     // MARK: What happens
@@ -83,7 +112,7 @@ final class ShippedHistory {
             try act(at: machine)
         }
         // Engines go on meanwhile, by nothing or by a few of their steps.
-        if oneIn(3) { try await Task.sleep(for: .milliseconds(below(25))) }
+        if oneIn(3) { try await time.sleep(for: .milliseconds(below(25))) }
     }
 
     private func dieOrStart() async {
@@ -112,14 +141,7 @@ final class ShippedHistory {
     }
 
     private func fail(_ words: String) {
-        guard !isBroken else { return }
-        isBroken = true
-        Issue.record(
-            """
-            OORT_SEED=\(seed) OORT_SHIPPED=1 OORT_KIND=\(kind.rawValue): \(words)
-              \(story.words)
-            """
-        )
+        if failure == nil { failure = words }
     }
 
     // MARK: What programs do
@@ -321,16 +343,16 @@ final class ShippedHistory {
         for machine in machines where !machine.isUp { await machine.start { self.fail($0) } }
         var before: [String: String]?
         // What an upload takes while the tree is read is looked for anew.
-        while !hasOthers, before == nil, !isBroken { before = try? await machines[0].world.tree() }
-        var failure = ""
-        let patience = ContinuousClock.now + .seconds(180)
+        while !hasOthers, before == nil, failure == nil { before = try? await machines[0].world.tree() }
+        var difference = ""
+        let end = time.now.advanced(by: .seconds(600))
         repeat {
             for machine in machines {
                 _ = await machine.world.engine.sync(timeout: .milliseconds(300))
             }
-            failure = try await difference(before)
-        } while !failure.isEmpty && .now < patience && !isBroken
-        if !failure.isEmpty { fail(failure) }
+            difference = try await self.difference(before)
+        } while !difference.isEmpty && time.now < end && failure == nil
+        if !difference.isEmpty { fail(difference) }
     }
 
     /// What is not as it must be in the end; nothing where all is.
@@ -395,7 +417,7 @@ private final class Machine {
     private let connection: any HistoryConnection
     private var staged: [ContentID: String] = [:]
 
-    init(_ number: Int, _ service: any HistoryService) throws {
+    init(_ number: Int, _ service: any HistoryService, _ time: SeededTime) throws {
         self.number = number
         self.service = service
         connection = try service.makeConnection()
@@ -404,7 +426,7 @@ private final class Machine {
         settings.longestBackoff = .milliseconds(20)
         settings.longestOfflineWait = .milliseconds(20)
         settings.refusalInterval = .milliseconds(50)
-        world = try World(provider: connection.provider(), settings: settings)
+        world = try World(provider: connection.provider(), settings: settings, clock: time)
     }
 
     func stop() async {

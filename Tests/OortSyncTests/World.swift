@@ -48,6 +48,7 @@ final class World {
             cacheFolder: folder + "/cache",
             stateFolder: folder + "/state",
             catalog: catalog,
+            clock: clock,
             logger: logger
         )
         account = try catalog.registerAccount(
