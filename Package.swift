@@ -140,7 +140,10 @@ let package = Package(
             module("MountTesting", ["OortProcesses", system]),
             module(
                 "OortTesting",
-                ["CSwiftJobs", "OortModel", "OortTransport", "OortSimulators", logging]
+                [
+                    "CSwiftJobs", "OortModel", "OortTransport", "OortSimulators", collections,
+                    logging,
+                ]
             ),
             // Servers that nobody here wrote, which several targets' tests start.
             module(
@@ -216,7 +219,7 @@ let package = Package(
                 "OortSyncTests",
                 [
                     "OortSync", "OortCatalog", "OortContentStore", "OortPlaces", "OortPlanner",
-                    "OortModel", "OortTesting",
+                    "OortModel", "OortTesting", collections,
                 ]
             ),
             tests(

@@ -1,4 +1,5 @@
 public import OortModel
+import OrderedCollections
 import Synchronization
 
 /// A service of places in memory, as each kind of them is: what an item is called is all that it is.
@@ -46,7 +47,7 @@ public final class MemoryPlaces: PlaceClient {
     typealias Place = [ExactText]
 
     struct State {
-        var nodes: [Place: Node] = [[]: Node(bytes: nil, modified: .epoch, revision: 0, stamp: 0)]
+        var nodes: OrderedDictionary<Place, Node> = [[]: Node(bytes: nil, modified: .epoch, revision: 0, stamp: 0)]
         var counter = 0
         /// What each revision holds.
         var texts: [Revision: String] = [:]

@@ -1,6 +1,7 @@
 import OortCatalog
 import OortModel
 import OortSync
+import OrderedCollections
 import Synchronization
 import Testing
 

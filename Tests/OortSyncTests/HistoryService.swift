@@ -3,6 +3,7 @@ import Logging
 import OortModel
 import OortPlaces
 import OortTesting
+import OrderedCollections
 import Synchronization
 
 /// The services of histories that the shipped code runs.

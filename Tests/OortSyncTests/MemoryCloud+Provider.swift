@@ -1,4 +1,5 @@
 import OortModel
+import OrderedCollections
 import Synchronization
 
 /// The calls of a provider, as a service answers them.

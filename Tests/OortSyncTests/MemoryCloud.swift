@@ -1,5 +1,6 @@
 import Foundation
 import OortModel
+import OrderedCollections
 import OortTesting
 import Synchronization
 
@@ -12,7 +13,7 @@ final class MemoryCloud: Sendable {
     }
 
     struct State {
-        var entries: [ItemID: Entry] = [:]
+        var entries: OrderedDictionary<ItemID, Entry> = [:]
         var log: [ItemID] = []
         var counter = 0
         var calls: [String: Int] = [:]
