@@ -1,5 +1,6 @@
-/// What the machine gives to a process unasked: the time, chance, and threads. Tests that must repeat give
-/// it themselves; everywhere else it is the system's.
+/// What the machine gives to a process unasked: the time, chance, and threads.
+///
+/// Tests that must repeat give it themselves; everywhere else it is the system's.
 package struct Surroundings: Sendable {
     /// What a test gives to the current task, and to all that this one begins; nil for the system's.
     ///
@@ -30,7 +31,11 @@ package struct Surroundings: Sendable {
     ///
     /// - Throws: `CancellationError` when the task is cancelled.
     package static func sleep(for duration: Duration) async throws {
-        if let given { try await given.sleep(duration) } else { try await Task.sleep(for: duration) }
+        if let given {
+            try await given.sleep(duration)
+        } else {
+            try await Task.sleep(for: duration)
+        }
     }
 }
 

@@ -47,7 +47,9 @@ public final class MemoryPlaces: PlaceClient {
     typealias Place = [ExactText]
 
     struct State {
-        var nodes: OrderedDictionary<Place, Node> = [[]: Node(bytes: nil, modified: .epoch, revision: 0, stamp: 0)]
+        var nodes: OrderedDictionary<Place, Node> = [
+            []: Node(bytes: nil, modified: .epoch, revision: 0, stamp: 0)
+        ]
         var counter = 0
         /// What each revision holds.
         var texts: [Revision: String] = [:]

@@ -676,7 +676,9 @@ final class MemoryCloud: Sendable {
     }
 
     private func rest() async throws(ProviderError) {
-        do { try await Surroundings.sleep(for: .milliseconds(5)) } catch { throw self.error(.cancelled) }
+        do { try await Surroundings.sleep(for: .milliseconds(5)) } catch {
+            throw self.error(.cancelled)
+        }
     }
 
     private func answer<T>(

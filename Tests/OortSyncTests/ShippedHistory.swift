@@ -68,15 +68,17 @@ final class ShippedHistory {
             try executor.run {
                 let history = ShippedHistory(kind, seed: seed, time: time)
                 do { try await history.run(steps) } catch { history.fail("it throws \(error)") }
-                outcome.withLock { $0 = Outcome(failure: history.failure, story: history.story.words) }
+                outcome.withLock {
+                    $0 = Outcome(failure: history.failure, story: history.story.words)
+                }
             }
         } catch { outcome.withLock { $0.failure = "the run ends: \(error)" } }
         return outcome.withLock(\.self)
     }
 
     private func run(_ steps: [Int]) async throws {
-        let isShared = hasOthers && oneIn(2)
-        for number in 0..<(isShared ? 2 : 1) {
+        let count = hasOthers ? [1, 1, 2, 2, 2, 3][below(6)] : 1
+        for number in 0..<count {
             machines.append(try Machine(number, service, time))
         }
         for machine in machines {
@@ -109,7 +111,7 @@ final class ShippedHistory {
         case 24...: somebodyElse()
         default:
             let machine = machines[below(machines.count)]
-            try act(at: machine)
+            try await act(at: machine)
         }
         // Engines go on meanwhile, by nothing or by a few of their steps.
         if oneIn(3) { try await time.sleep(for: .milliseconds(below(25))) }
@@ -127,8 +129,11 @@ final class ShippedHistory {
     }
 
     private func faults() {
-        let number = [0, 3, 6][below(3)]
-        story.note(number == 0 ? "calls hold" : "one call in \(number) fails")
+        let number = [0, 0, 3, 6, 1][below(5)]
+        story.note(
+            ["calls hold", "every call fails"].dropFirst(number).first
+                ?? "one call in \(number) fails"
+        )
         service.fail(oneIn: number, seed: numbers.next())
     }
 
@@ -146,7 +151,7 @@ final class ShippedHistory {
 
     // MARK: What programs do
 
-    private func act(at machine: Machine) throws {
+    private func act(at machine: Machine) async throws {
         let world = machine.world
         let items = try machine.items()
         let folders =
@@ -156,7 +161,7 @@ final class ShippedHistory {
         let name = Self.names[below(Self.names.count)]
         let picked = items.isEmpty ? nil : items[below(items.count)]
         let other = items.isEmpty ? nil : items[below(items.count)]
-        switch below(16) {
+        switch below(19) {
         case 0, 1:
             say(machine, "mkdir \(place + name)")
             _ = try world.catalog.create(Self.newFolder, named: name, in: folder)
@@ -177,6 +182,10 @@ final class ShippedHistory {
             guard let picked, let other, let parent = other.node.parent else { return }
             say(machine, "\(picked.path) and \(other.path) change places")
             try rename(picked, to: other.node.name, in: parent, .exchange, machine)
+        case 16, 17:
+            guard let picked, picked.node.kind == .file else { return }
+            try hold(picked, at: machine)
+        case 18: machine.closeAll { say(machine, "closes \($0) files") }
         case 11:
             guard let picked else { return }
             say(machine, "rm -r \(picked.path)")
@@ -189,7 +198,18 @@ final class ShippedHistory {
             let isBackup = oneIn(2)
             let text = newText()
             say(machine, "save \(picked.path), \(isBackup ? "old aside" : "by rename"): \(text)")
-            if isBackup {
+            // What is written first may go out under its first name.
+            if !isBackup, oneIn(2) {
+                let made = try world.catalog.create(Self.newFile, named: ".save", in: parent)
+                try machine.write(text, to: made)
+                if machine.isUp { _ = await machine.world.engine.sync(timeout: .milliseconds(40)) }
+                guard try world.catalog.node(picked.node.inode).parent == parent else {
+                    owed.insert(text)
+                    return
+                }
+                let item = Machine.Item(path: ".save", node: made)
+                try rename(item, to: picked.node.name, in: parent, .replace, machine)
+            } else if isBackup {
                 try rename(picked, to: picked.node.name + "~", in: parent, .replace, machine)
                 let made = try world.catalog.create(
                     Self.newFile,
@@ -263,6 +283,14 @@ final class ShippedHistory {
         owed.insert(text)
     }
 
+    /// A program writes over a file and keeps it open.
+    private func hold(_ item: Machine.Item, at machine: Machine) throws {
+        let text = newText()
+        say(machine, "write over \(item.path), which stays open: \(text)")
+        forget(try machine.rewrite(item.node.inode, text, staysOpen: true))
+        owed.insert(text)
+    }
+
     /// Who saw a text has overwritten or removed it.
     private func forget(_ text: String?) {
         guard let text else { return }
@@ -311,8 +339,16 @@ final class ShippedHistory {
         let paths = tree.keys.sorted()
         let picked = paths.isEmpty ? nil : paths[below(paths.count)]
         let bare = picked.map { $0.hasSuffix("/") ? String($0.dropLast()) : $0 }
-        switch below(6) {
+        switch below(7) {
         case 0, 1: put(newText(), place)
+        case 6:
+            // Something else has the place at once.
+            guard let bare else { return }
+            story.note("somebody: rm -r \(bare)")
+            for text in service.take(bare) { forget(text) }
+            if oneIn(2) { return put(newText(), bare) }
+            story.note("somebody: mkdir \(bare)")
+            service.addFolder(bare)
         case 2:
             if let picked, !picked.hasSuffix("/") { put(newText(), picked) }
         case 3:
@@ -340,10 +376,13 @@ final class ShippedHistory {
 
     private func finish() async throws {
         service.fail(oneIn: 0, seed: 0)
+        for machine in machines { machine.closeAll { say(machine, "closes \($0) files") } }
         for machine in machines where !machine.isUp { await machine.start { self.fail($0) } }
         var before: [String: String]?
         // What an upload takes while the tree is read is looked for anew.
-        while !hasOthers, before == nil, failure == nil { before = try? await machines[0].world.tree() }
+        while !hasOthers, before == nil, failure == nil {
+            before = try? await machines[0].world.tree()
+        }
         var difference = ""
         let end = time.now.advanced(by: .seconds(600))
         repeat {
@@ -416,6 +455,8 @@ private final class Machine {
     private let service: any HistoryService
     private let connection: any HistoryConnection
     private var staged: [ContentID: String] = [:]
+    /// The files that programs keep open for writing.
+    private var open: [Inode] = []
 
     init(_ number: Int, _ service: any HistoryService, _ time: SeededTime) throws {
         self.number = number
@@ -430,6 +471,7 @@ private final class Machine {
     }
 
     func stop() async {
+        closeAll { _ in }
         await world.stop()
         connection.close()
         isUp = false
@@ -491,10 +533,16 @@ private final class Machine {
     /// A program opens a file that it empties, and writes.
     ///
     /// - Returns: what the file held when it was opened, which stays until it is closed.
-    func rewrite(_ inode: Inode, _ text: String) throws -> String? {
+    func rewrite(_ inode: Inode, _ text: String, staysOpen: Bool = false) throws -> String? {
         world.catalog.opened(forWriting: inode)
         world.store.writers.beganWriting(inode)
-        defer { world.store.writers.closed(inode, hasWritten: true) }
+        defer {
+            if staysOpen {
+                open.append(inode)
+            } else {
+                world.store.writers.closed(inode, hasWritten: true)
+            }
+        }
         let node = try world.catalog.node(inode)
         // Somebody else removed the file since the program looked for it.
         guard node.parent != nil else { throw CatalogError.notFound }
@@ -509,6 +557,14 @@ private final class Machine {
         )
         try write(text, to: node, over: base)
         return self.text(of: node)
+    }
+
+    /// Programs close what they kept open.
+    func closeAll(_ note: (Int) -> Void) {
+        guard !open.isEmpty else { return }
+        note(open.count)
+        for inode in open { world.store.writers.closed(inode, hasWritten: true) }
+        open = []
     }
 
     /// What a file's node says that it holds; nil where that is nothing.

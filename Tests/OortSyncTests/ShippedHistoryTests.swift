@@ -53,7 +53,9 @@ struct ShippedHistoryTests {
             let outcome = ShippedHistory.run(kind, seed: own, steps: steps)
             if environment["OORT_STORY"] != nil { print(outcome.story) }
             guard outcome.failure != nil else { continue }
-            let few = shrunk(steps) { ShippedHistory.run(kind, seed: own, steps: $0).failure != nil }
+            let few = shrunk(steps) {
+                ShippedHistory.run(kind, seed: own, steps: $0).failure != nil
+            }
             let shortest = ShippedHistory.run(kind, seed: own, steps: few)
             let list = few.map(String.init).joined(separator: ",")
             return """
