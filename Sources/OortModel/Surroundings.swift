@@ -8,10 +8,11 @@ package struct Surroundings: Sendable {
     @TaskLocal package static var given: Surroundings?
 
     /// The time now.
-    let time: @Sendable () -> Timestamp
+    package let time: @Sendable () -> Timestamp
     /// 64 random bits.
-    let number: @Sendable () -> UInt64
-    private let sleep: @Sendable (Duration) async throws -> Void
+    package let number: @Sendable () -> UInt64
+    /// Waits for so long; throws when the task is cancelled.
+    package let sleep: @Sendable (Duration) async throws -> Void
 
     /// Surroundings of a test; each function is called from any task of it.
     package init(

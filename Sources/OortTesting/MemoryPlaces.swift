@@ -363,6 +363,18 @@ public final class MemoryPlaces: PlaceClient {
 
     // MARK: Calls
 
+    /// A request or an answer is on its way while others go on: for a moment, or, where a seed has all in its
+    /// hand, for up to 20 ms.
+    private func travel() async {
+        guard Surroundings.given != nil else {
+            for _ in 0..<3 { await Surroundings.yield() }
+            return
+        }
+        var numbers = SurroundingNumbers()
+        let length = Int.random(in: 0...20, using: &numbers)
+        try? await Surroundings.sleep(for: .milliseconds(length))
+    }
+
     private func call<Value: Sendable>(
         _ name: String,
         _ body: (inout State) throws(ProviderError) -> Value
@@ -375,6 +387,7 @@ public final class MemoryPlaces: PlaceClient {
             }
             if goesOn { continuation.resume() }
         }
+        if Surroundings.given != nil { await travel() }
         if let meanwhile = state.withLock({ $0.meanwhile.removeValue(forKey: name) }) {
             await meanwhile()
         }
@@ -398,8 +411,7 @@ public final class MemoryPlaces: PlaceClient {
             }
             return result
         }
-        // The answer is on its way while others go on.
-        for _ in 0..<3 { await Surroundings.yield() }
+        await travel()
         return try result.get()
     }
 

@@ -191,3 +191,20 @@ public struct SeededTime: Clock {
         try await state.sleep(until: deadline.offset)
     }
 }
+
+/// The time of a run, which for each task passes as its surroundings have it: what sleeps by it wakes only
+/// where those let it.
+public struct SurroundingClock: Clock {
+    private let time: SeededTime
+
+    /// The clock of the run that has this time.
+    public init(time: SeededTime) { self.time = time }
+
+    public var now: SeededTime.Instant { time.now }
+    public var minimumResolution: Duration { time.minimumResolution }
+
+    public func sleep(until deadline: SeededTime.Instant, tolerance: Duration?) async throws {
+        try Task.checkCancellation()
+        try await Surroundings.sleep(for: max(.zero, deadline.offset - now.offset))
+    }
+}

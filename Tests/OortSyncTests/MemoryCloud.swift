@@ -615,6 +615,7 @@ final class MemoryCloud: Sendable {
             return stall
         }
         if stall?.isDone == false { try await stay() }
+        try await travel()
         let answer: T
         do throws(ProviderError) { answer = try self.answer(name, body) } catch {
             let event = state.withLock { state in
@@ -624,6 +625,7 @@ final class MemoryCloud: Sendable {
             event?()
             throw error
         }
+        try await travel()
         if stall != nil {
             state.withLock { $0.isStalled = true }
             try await stay()
@@ -633,6 +635,7 @@ final class MemoryCloud: Sendable {
 
     /// A question for single items; counted where it is refused only.
     func look() async throws(ProviderError) {
+        try await travel()
         let event = state.withLock { state in
             defer { state.atNextLook = nil }
             return state.atNextLook
@@ -651,12 +654,23 @@ final class MemoryCloud: Sendable {
         if let refusal { throw refusal }
     }
 
+    /// A request or an answer is on its way for up to 20 ms, where a seed has all in its hand.
+    private func travel() async throws(ProviderError) {
+        guard Surroundings.given != nil else { return }
+        var numbers = SurroundingNumbers()
+        let length = Int.random(in: 0...20, using: &numbers)
+        do { try await Surroundings.sleep(for: .milliseconds(length)) } catch {
+            throw self.error(.cancelled)
+        }
+    }
+
     private func stay() async throws(ProviderError) {
         while state.withLock({ $0.stall != nil }) { try await rest() }
     }
 
     /// Waits where such calls are held.
     func pass(_ gate: Gate) async throws(ProviderError) {
+        try await travel()
         guard arrive(gate) else { return }
         while isWaiting(gate) { try await rest() }
     }

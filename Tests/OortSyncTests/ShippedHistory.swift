@@ -103,12 +103,12 @@ final class ShippedHistory {
     // MARK: What happens
 
     private func step() async throws {
-        switch below(hasOthers ? 30 : 24) {
-        case 0: await dieOrStart()
-        case 1: faults()
-        case 2 where kind != .twins: service.forgetCursors()
-        case 1..<5: await push()
-        case 24...: somebodyElse()
+        switch below(hasOthers ? 32 : 26) {
+        case 0, 1: try await dieOrStart()
+        case 2: faults()
+        case 3 where kind != .twins: service.forgetCursors()
+        case 3..<6: await push()
+        case 26...: somebodyElse()
         default:
             let machine = machines[below(machines.count)]
             try await act(at: machine)
@@ -117,11 +117,19 @@ final class ShippedHistory {
         if oneIn(3) { try await time.sleep(for: .milliseconds(below(25))) }
     }
 
-    private func dieOrStart() async {
+    private func dieOrStart() async throws {
         let machine = machines[below(machines.count)]
         if machine.isUp {
-            story.note("\(machine.number) dies")
-            await machine.stop()
+            if !oneIn(3) {
+                for _ in 0..<below(4) { try await act(at: machine) }
+                try await machine.crash(after: below(300))
+                let world = machine.world
+                let count = try await world.catalog.openIntents(of: world.account.id).count
+                story.note("\(machine.number) is killed, with \(count) operations under way")
+            } else {
+                story.note("\(machine.number) ends")
+                await machine.stop()
+            }
             if oneIn(2) { return }
         }
         story.note("\(machine.number) starts")
@@ -467,13 +475,24 @@ private final class Machine {
         settings.longestBackoff = .milliseconds(20)
         settings.longestOfflineWait = .milliseconds(20)
         settings.refusalInterval = .milliseconds(50)
-        world = try World(provider: connection.provider(), settings: settings, clock: time)
+        world = try World(
+            provider: connection.provider(),
+            settings: settings,
+            clock: SurroundingClock(time: time)
+        )
     }
 
     func stop() async {
         closeAll { _ in }
         await world.stop()
         connection.close()
+        isUp = false
+    }
+
+    func crash(after turns: Int) async throws {
+        // Files that programs have open are closed by nobody.
+        open = []
+        try await world.crash(after: turns)
         isUp = false
     }
 

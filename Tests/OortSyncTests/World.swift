@@ -4,6 +4,7 @@ import OortCatalog
 import OortContentStore
 import OortModel
 import OortSync
+import Synchronization
 import Testing
 
 /// One machine with one account: a catalog, a content store and an engine on a cloud in memory.
@@ -12,14 +13,16 @@ final class World {
     /// What the engine speaks to; the cloud itself unless a test says otherwise.
     private(set) var provider: any Provider
     let folder: String
-    let catalog: Catalog
-    let store: ContentStore
+    private(set) var catalog: Catalog
+    private(set) var store: ContentStore
     let account: Account
     private(set) var engine: SyncEngine
     private var task: Task<Void, Never>?
     private var settings = SyncSettings()
     private let logger: Logger
     private let clock: any Clock<Duration>
+    /// The life of the process that runs now, in tests that repeat.
+    private var life: Life?
 
     init(
         _ cloud: MemoryCloud = MemoryCloud(),
@@ -39,18 +42,7 @@ final class World {
         logger.logLevel =
             ProcessInfo.processInfo.environment["OORT_LOG"] == nil ? .critical : .trace
         self.logger = logger
-        catalog = try Catalog(
-            path: folder + "/catalog.sqlite",
-            checks: .afterEach,
-            logger: logger
-        )
-        store = try ContentStore(
-            cacheFolder: folder + "/cache",
-            stateFolder: folder + "/state",
-            catalog: catalog,
-            clock: clock,
-            logger: logger
-        )
+        (catalog, store) = try Self.open(folder, clock, logger)
         account = try catalog.registerAccount(
             name: "work",
             service: "memory",
@@ -79,6 +71,26 @@ final class World {
         listen()
     }
 
+    private static func open(
+        _ folder: String,
+        _ clock: any Clock<Duration>,
+        _ logger: Logger
+    ) throws -> (Catalog, ContentStore) {
+        let catalog = try Catalog(
+            path: folder + "/catalog.sqlite",
+            checks: .afterEach,
+            logger: logger
+        )
+        let store = try ContentStore(
+            cacheFolder: folder + "/cache",
+            stateFolder: folder + "/state",
+            catalog: catalog,
+            clock: clock,
+            logger: logger
+        )
+        return (catalog, store)
+    }
+
     private func listen() {
         let engine = engine
         catalog.setListeners(CatalogListeners(localChange: { _ in engine.localChange() }))
@@ -87,7 +99,42 @@ final class World {
 
     func start() {
         let engine = engine
-        task = Task { await engine.run() }
+        guard let given = Surroundings.given else {
+            task = Task { await engine.run() }
+            return
+        }
+        let life = Life()
+        self.life = life
+        task = Surroundings.$given.withValue(life.surroundings(in: given)) {
+            Task { await engine.run() }
+        }
+    }
+
+    /// The engine sends what is pending, and the process dies so many turns later: nothing goes on.
+    ///
+    /// What it stored is opened anew, as the next process does, and programs may go on before an engine starts
+    /// (`restart`). Only in tests that repeat (`SeededExecutor`).
+    func crash(after turns: Int) async throws {
+        guard let life, let given = Surroundings.given else { return }
+        let engine = engine
+        Surroundings.$given.withValue(life.surroundings(in: given)) {
+            _ = Task { await engine.sync(timeout: .seconds(600)) }
+        }
+        for _ in 0..<turns { await Surroundings.yield() }
+        life.end()
+        task = nil
+        // What still runs comes to where its life has ended.
+        for _ in 0..<100 { await Surroundings.yield() }
+        (catalog, store) = try Self.open(folder, clock, logger)
+        _ = try await store.recover()
+        setFetcher()
+    }
+
+    private func setFetcher() {
+        store.setFetcher(
+            ProviderContentFetcher(account: account.id, provider: provider, catalog: catalog),
+            for: account.id
+        )
     }
 
     /// A machine whose engine runs for as long as `body` does, and that leaves nothing behind.
@@ -113,10 +160,7 @@ final class World {
         if let isReadOnly { settings.isReadOnly = isReadOnly }
         if let provider {
             self.provider = provider
-            store.setFetcher(
-                ProviderContentFetcher(account: account.id, provider: provider, catalog: catalog),
-                for: account.id
-            )
+            setFetcher()
         }
         engine = SyncEngine(
             account: account.id,
@@ -414,6 +458,27 @@ final class World {
             try await Task.sleep(for: .milliseconds(10))
         }
         #expect(try await tree() == cloud.tree)
+    }
+}
+
+/// The life of a process: after its end, whatever would ask for time, or read or write a database, stands
+/// still for ever.
+private final class Life: Sendable {
+    private let isOver = Mutex(false)
+
+    func end() { isOver.withLock { $0 = true } }
+
+    func surroundings(in given: Surroundings) -> Surroundings {
+        Surroundings(time: given.time, number: given.number) { duration in
+            await self.standStillAfterEnd()
+            try await given.sleep(duration)
+            await self.standStillAfterEnd()
+        }
+    }
+
+    private func standStillAfterEnd() async {
+        guard isOver.withLock(\.self) else { return }
+        unsafe await withUnsafeContinuation { (_: UnsafeContinuation<Void, Never>) in }
     }
 }
 
