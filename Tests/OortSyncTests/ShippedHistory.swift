@@ -184,9 +184,9 @@ final class ShippedHistory {
             owed.insert(text)
         case 14:
             // The bytes of an original that somebody overwrites before the copy is sent are nowhere.
+            // A file that took over another one's identity may have its content from a third item.
             guard !hasOthers, let picked, picked.node.kind == .file,
-                let item = picked.node.remoteID,
-                case .revision(_, let revision) = picked.node.content
+                case .revision(let item, let revision) = picked.node.content
             else { return }
             say(machine, "cp \(picked.path) \(place + name)")
             let copy = try world.catalog.create(Self.newFile, named: name, in: folder)
@@ -196,7 +196,8 @@ final class ShippedHistory {
                 hash: picked.node.hash,
                 size: picked.node.size,
                 modified: .now,
-                of: copy.inode
+                of: copy.inode,
+                from: picked.node.inode
             )
             if let text = service.text(of: revision) { copied.insert(text) }
         default:
@@ -319,11 +320,14 @@ final class ShippedHistory {
     private func finish() async throws {
         service.fail(oneIn: 0, seed: 0)
         for machine in machines where !machine.isUp { await machine.start { self.fail($0) } }
+        let patience = ContinuousClock.now + .seconds(180)
         var before: [String: String]?
         // What an upload takes while the tree is read is looked for anew.
-        while !hasOthers, before == nil, !isBroken { before = try? await machines[0].world.tree() }
+        while !hasOthers, before == nil, !isBroken, .now < patience {
+            before = try? await machines[0].world.tree()
+        }
+        if !hasOthers, before == nil { return fail("what programs wrote cannot be read") }
         var failure = ""
-        let patience = ContinuousClock.now + .seconds(180)
         repeat {
             for machine in machines {
                 _ = await machine.world.engine.sync(timeout: .milliseconds(300))
