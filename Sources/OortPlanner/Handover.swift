@@ -11,28 +11,40 @@ extension Planner {
         var steps: [LocalStep] = []
         var places: [PlaceKey: Int]?
         for (position, original) in trees.items.enumerated() {
-            let isBackup = original.isBackup
-            guard original.leavesIdentity, !original.isFolder, !original.isBusy,
-                !original.hasNews, let remote = original.remote
-            else { continue }
-            if places == nil { places = trees.localPlaces() }
-            guard let successor = places?[trees.key(remote.place, of: original)],
-                successor != position
+            guard !original.isBusy, !original.hasNews,
+                let successor = trees.heir(of: position, &places)
             else { continue }
             let heir = trees.items[successor]
-            guard heir.isReadyToInherit, heir.canInherit,
-                trees.areOfOneKind(original, heir),
-                !trees.closesCircle(successor, inheriting: position)
-            else { continue }
+            guard heir.isReadyToInherit else { continue }
             // Whether this heir would close a circle is known only after the other handovers.
             if heir.borrowed != nil, !steps.isEmpty { continue }
-            if !isBackup {
+            if !original.isBackup {
                 steps.append(.handOver(from: original.inode, to: heir.inode))
             } else if !heir.isBornHere, original.isReadyToMove, !postponed[position] {
                 steps.append(.renounce(heir.inode))
             }
         }
         return steps
+    }
+}
+
+extension Trees {
+    /// The file that has another one's name now and takes over its identity, now or later; nil where there
+    /// is none.
+    ///
+    /// `places` are the local ones, which are found when they are first needed.
+    func heir(of position: Int, _ places: inout [PlaceKey: Int]?) -> Int? {
+        let original = items[position]
+        guard original.leavesIdentity, !original.isFolder, let remote = original.remote else {
+            return nil
+        }
+        let known = places ?? localPlaces()
+        places = known
+        guard let heir = known[key(remote.place, of: original)], heir != position,
+            items[heir].canInherit, areOfOneKind(original, items[heir]),
+            !closesCircle(heir, inheriting: position)
+        else { return nil }
+        return heir
     }
 }
 

@@ -21,6 +21,11 @@ struct Push {
     /// Items whose name now belongs to a file that will take over their identity, but is still being
     /// written or read: deleted or moved now, they would have none to hand over.
     private var awaitsHeir: [Bool]
+    /// Files that will take over the identity of one that is busy or has news.
+    ///
+    /// Until then their content is sent neither to their own items nor as a new one, not even where the
+    /// service would allow both to have one name.
+    private var awaitsIdentity: [Bool]
     /// For each item, those whose content is still to be sent and is made of its bytes.
     let borrowers: [Int: [Int]]
 
@@ -35,6 +40,7 @@ struct Push {
         pinned = none
         isHeir = none
         awaitsHeir = none
+        awaitsIdentity = none
         borrowers = trees.borrowers()
     }
 
@@ -86,18 +92,16 @@ struct Push {
     private mutating func findHeirs() {
         var places: [PlaceKey: Int]?
         for (position, original) in trees.items.enumerated() {
-            guard !original.isFolder, let remote = original.remote,
-                deleting[position] || placing[position]
+            let mustWait = original.isBusy || original.hasNews
+            guard mustWait || deleting[position] || placing[position],
+                let heir = trees.heir(of: position, &places)
             else { continue }
-            if places == nil { places = trees.localPlaces() }
-            guard let heir = places?[trees.key(remote.place, of: original)], heir != position else {
+            let file = trees.items[heir]
+            if mustWait {
+                awaitsIdentity[heir] = file.isMisplaced
                 continue
             }
-            let file = trees.items[heir]
-            guard original.leavesIdentity, file.canInherit, trees.areOfOneKind(original, file),
-                !trees.closesCircle(heir, inheriting: position),
-                !mustSend(heir, beforeMoving: position)
-            else { continue }
+            guard !mustSend(heir, beforeMoving: position) else { continue }
             if original.isBackup, file.isReadyToInherit, file.isBornHere {
                 heirs[position] = heir
                 isHeir[heir] = true
@@ -121,20 +125,6 @@ struct Push {
         return children
     }
 
-    /// Whether a file will take over the identity of one that is busy or has news.
-    ///
-    /// Until it has, its content is sent neither to its own item nor as a new one, not even where the
-    /// service would allow both to have one name.
-    private func awaitsIdentity(_ position: Int) -> Bool {
-        let item = trees.items[position]
-        guard item.isMisplaced, item.canInherit, let place = item.local?.place,
-            let occupant = remotePlaces[trees.key(place, of: item)], occupant != position
-        else { return false }
-        let original = trees.items[occupant]
-        return !original.isFolder && original.leavesIdentity && trees.areOfOneKind(original, item)
-            && (original.isBusy || original.hasNews)
-    }
-
     // MARK: What can be done
 
     private mutating func dropImpossible(_ children: [Int: [Int]]) -> Bool {
@@ -156,7 +146,7 @@ struct Push {
         let item = trees.items[position]
         guard let local = item.local else { return false }
         if item.remote != nil && pinned[position] || awaitsHeir[position] { return false }
-        if awaitsIdentity(position) { return false }
+        if awaitsIdentity[position] { return false }
         if let parent = trees.index[local.place.parent], trees.items[parent].remote == nil,
             !placing[parent]
         {
@@ -204,7 +194,7 @@ struct Push {
     /// The operation by which this plan sends an item's content or attributes; nil where it sends none.
     func contentAction(_ position: Int) -> RemoteOperation.Action? {
         let item = trees.items[position]
-        guard isReady(position), !isHeir[position], !awaitsIdentity(position),
+        guard isReady(position), !isHeir[position], !awaitsIdentity[position],
             !hasBusyFolder(above: item.remote?.place)
         else { return nil }
         return traits.contentAction(item)

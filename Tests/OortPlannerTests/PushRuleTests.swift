@@ -438,6 +438,24 @@ struct PushRuleTests {
         #expect(planner().plan([one, other]).remote.count == 2)
     }
 
+    @Test("of two files that are made of each other's originals only one takes over an identity")
+    func heirsOfEachOther() {
+        let originals = [
+            item(10, local: nil, remote: ("a", 2), content: 1),
+            item(11, local: nil, remote: ("b", 2), content: 2),
+        ]
+        var heir = item(12, local: ("a", 2), remote: nil, content: 3)
+        var other = item(13, local: ("b", 2), remote: nil, content: 4)
+        (heir.borrowed, other.borrowed) = (borrows(2, of: 11), borrows(1, of: 10))
+        let plan = planner().plan(originals + [heir, other])
+        #expect(plan.local == [.handOver(from: Inode(10), to: Inode(12))])
+        heir = item(12, local: ("a", 2), remote: ("a", 2), content: 3, remoteContent: 1)
+        (heir.borrowed, other.borrowed) = (borrows(2, of: 11), borrows(1, of: 12))
+        let next = planner().plan([originals[1], heir, other])
+        #expect(next.local == [])
+        #expect(next.remote.map(\.inode) == [Inode(13), Inode(12), Inode(11)])
+    }
+
     @Test("what is sent already, or waits for a borrower of its own, holds nobody up by mistake")
     func borrowersOfBorrowers() {
         // A document that was saved without a change through a temporary file, whose item is deleted.

@@ -8,7 +8,8 @@ import Synchronization
 
 /// The services of histories that the shipped code runs.
 enum HistoryServiceKind: String, CaseIterable, Sendable {
-    /// A feed, names that are compared without case, revisions that moves make, parts of uploads.
+    /// A feed that reports places by path, names that are compared without case, revisions that moves make,
+    /// parts of uploads.
     case paths
     /// A feed, several items of one name, ids that the client chooses.
     case twins
@@ -28,6 +29,7 @@ enum HistoryServiceKind: String, CaseIterable, Sendable {
                 (traits.largestSimpleUpload, traits.uploadPartSize) = (5, 3)
             }
             cloud.makeRevisionsOfMoves()
+            cloud.tellPaths(atOnce: 3)
             return cloud
         case .twins: return MemoryCloud(duplicates: true) { $0.takesClientIDs = true }
         case .weakHashes:

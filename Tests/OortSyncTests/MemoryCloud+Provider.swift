@@ -44,6 +44,7 @@ extension MemoryCloud: Provider {
             guard parts.count == 2, parts[0] == state.cursorEpoch else {
                 return .failure(ProviderError(.cursorLost, detail: "memory"))
             }
+            if state.tellsPaths { return .success(state.page(after: parts[1], traits.names)) }
             let next = parts[1] + min(state.log.count - parts[1], state.changesAtOnce)
             let end = Cursor("\(state.cursorEpoch):\(next)")
             var seen: Set<ItemID> = []
@@ -74,7 +75,7 @@ extension MemoryCloud: Provider {
         var last: String?
 
         init(_ state: State) {
-            end = "\(state.cursorEpoch):\(state.log.count)"
+            end = "\(state.cursorEpoch):\(state.feedEnd)"
             size = max(1, (state.entries.count + 2) / 3)
         }
 
@@ -95,7 +96,7 @@ extension MemoryCloud: Provider {
             // Waits that were begun before it fell silent end no sooner.
             if state.withLock({ $0.isSilent }) { try await Surroundings.sleep(for: .seconds(3600)) }
         } catch { throw self.error(.cancelled) }
-        let end = state.withLock { "\($0.cursorEpoch):\($0.log.count)" }
+        let end = state.withLock { "\($0.cursorEpoch):\($0.feedEnd)" }
         return end == cursor.rawValue ? .quiet(backoff: nil) : .changed
     }
 
@@ -108,6 +109,7 @@ extension MemoryCloud: Provider {
             items: state.withLock { state in
                 state.calls["list", default: 0] += 1
                 return state.entries.values.map(\.item).filter { $0.parentID == folder.id }
+                    .map(state.told)
             },
             next: nil
         )
@@ -117,9 +119,10 @@ extension MemoryCloud: Provider {
         try await look()
         try await pass(.looks)
         if state.withLock({ $0.refusedLook == reference.id }) { throw error(.noPermission) }
-        guard let item = state.withLock({ $0.entries[reference.id]?.item }) else {
-            throw error(.notFound)
+        let item = state.withLock { state in
+            state.entries[reference.id].map { state.told($0.item) }
         }
+        guard let item else { throw error(.notFound) }
         return item
     }
 
@@ -133,7 +136,7 @@ extension MemoryCloud: Provider {
             state.entries.values.map(\.item).filter {
                 $0.parentID == folder.id
                     && traits.names.key($0.fileName).isSameText(as: key)
-            }
+            }.map(state.told)
         }
     }
 
@@ -192,7 +195,7 @@ extension MemoryCloud: Provider {
         return try await call("createFolder") { state throws(ProviderError) in
             try free(folder.reservedID, "createFolder", &state)
             try free(folder.name, in: folder.parent.id, state)
-            return Self.make(
+            let made = Self.make(
                 folder.name,
                 folder.parent.id,
                 nil,
@@ -200,6 +203,7 @@ extension MemoryCloud: Provider {
                 id: folder.reservedID,
                 &state
             )
+            return state.told(made)
         }
     }
 
@@ -259,7 +263,7 @@ extension MemoryCloud: Provider {
                 stored = Self.store(entry, newContent: true, &state)
             }
             if isDamaged { throw ProviderError(.contentDamaged, detail: "memory", item: stored) }
-            return stored
+            return state.told(stored)
         }
     }
 
@@ -284,6 +288,7 @@ extension MemoryCloud: Provider {
             let sent = state.withLock { $0.sessions[name] ?? [] }
             guard sent.count < upload.size else { return sent }
             let count = min(traits.uploadPartSize, upload.size - Int64(sent.count))
+            try await state.withLock { $0.beforeParts }?()
             let part = try await upload.content.read(at: Int64(sent.count), count: Int(count))
             try await call("part") { state throws(ProviderError) in
                 state.sessions[name]?.append(contentsOf: part)
@@ -312,7 +317,7 @@ extension MemoryCloud: Provider {
             if state.movesMakeRevisions, entry.item.kind == .file {
                 entry.item.rev = Revision("r\(state.counter) moved")
             }
-            return Self.store(entry, newContent: false, &state)
+            return state.told(Self.store(entry, newContent: false, &state))
         }
     }
 
@@ -342,7 +347,7 @@ extension MemoryCloud: Provider {
             }
             try free(copy.reservedID, "copy", &state)
             try free(copy.name, in: copy.parent.id, state)
-            return Self.make(
+            let made = Self.make(
                 copy.name,
                 copy.parent.id,
                 entry.bytes,
@@ -351,6 +356,7 @@ extension MemoryCloud: Provider {
                 id: copy.reservedID,
                 &state
             )
+            return state.told(made)
         }
     }
 
@@ -364,7 +370,7 @@ extension MemoryCloud: Provider {
                 entry.item.clientModifiedTime = time.truncated(to: .milliseconds)
             }
             if let text = change.description { entry.item.description = text }
-            return Self.store(entry, newContent: false, &state)
+            return state.told(Self.store(entry, newContent: false, &state))
         }
     }
 
@@ -388,7 +394,7 @@ extension MemoryCloud.State {
         }
         let place = "\(enumeration.end)|\(enumeration.size)|\(page.last?.id.rawValue ?? "")"
         return ChangePage(
-            changes: page.map { .changed($0) },
+            changes: page.map { .changed(told($0)) },
             cursor: Cursor(hasMore ? place : enumeration.end),
             hasMore: hasMore,
             isEnumeration: true

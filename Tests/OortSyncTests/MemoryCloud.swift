@@ -15,6 +15,9 @@ final class MemoryCloud: Sendable {
     struct State {
         var entries: OrderedDictionary<ItemID, Entry> = [:]
         var log: [ItemID] = []
+        var tellsPaths = false
+        /// The paths that changed, in order, where places are reported by path.
+        var changedPaths: [[String]] = []
         var counter = 0
         var calls: [String: Int] = [:]
         var refusals: [String: [ProviderError]] = [:]
@@ -36,6 +39,8 @@ final class MemoryCloud: Sendable {
         var origins: [ItemID: Item] = [:]
         var usingUp: Set<String> = []
         var sessions: [String: [UInt8]] = [:]
+        /// What happens before each part of an upload in parts is read.
+        var beforeParts: (@Sendable () async throws(ProviderError) -> Void)?
         var written = 0
         var damagedUploads = 0
         var rewrites = false
@@ -237,6 +242,11 @@ final class MemoryCloud: Sendable {
     /// Something happens while the next question for a single item is on its way.
     func atNextLook(_ event: @escaping @Sendable () -> Void) {
         state.withLock { $0.atNextLook = event }
+    }
+
+    /// Something happens before each part of an upload in parts is read, from now on.
+    func beforeParts(_ event: @escaping @Sendable () async throws(ProviderError) -> Void) {
+        state.withLock { $0.beforeParts = event }
     }
 
     /// Whether a call waits for ever.
@@ -556,8 +566,10 @@ final class MemoryCloud: Sendable {
         if let revision = entry.item.rev {
             state.texts[revision] = String(decoding: entry.bytes, as: UTF8.self)
         }
+        let old = state.path(of: entry.item.id)
         state.entries[entry.item.id] = entry
         state.log.append(entry.item.id)
+        state.notePaths(of: entry.item.id, before: old)
         if let listener = state.listener {
             let item = entry.item
             let text = String(decoding: entry.bytes, as: UTF8.self)
@@ -598,6 +610,7 @@ final class MemoryCloud: Sendable {
         for child in state.entries.values where child.item.parentID == id {
             drop(child.item.id, &state)
         }
+        if let path = state.path(of: id) { state.changedPaths.append(path) }
         state.trash[id] = state.entries[id]
         state.entries[id] = nil
         state.listener?("\(id.rawValue) is gone")

@@ -234,9 +234,9 @@ final class ShippedHistory {
             owed.insert(text)
         case 14:
             // The bytes of an original that somebody overwrites before the copy is sent are nowhere.
+            // A file that took over another one's identity may have its content from a third item.
             guard !hasOthers, let picked, picked.node.kind == .file,
-                let item = picked.node.remoteID,
-                case .revision(_, let revision) = picked.node.content
+                case .revision(let item, let revision) = picked.node.content
             else { return }
             say(machine, "cp \(picked.path) \(place + name)")
             let copy = try world.catalog.create(Self.newFile, named: name, in: folder)
@@ -246,7 +246,8 @@ final class ShippedHistory {
                 hash: picked.node.hash,
                 size: picked.node.size,
                 modified: .now,
-                of: copy.inode
+                of: copy.inode,
+                from: picked.node.inode
             )
             if let text = service.text(of: revision) { copied.insert(text) }
         default:
@@ -388,11 +389,12 @@ final class ShippedHistory {
         for machine in machines where !machine.isUp { await machine.start { self.fail($0) } }
         var before: [String: String]?
         // What an upload takes while the tree is read is looked for anew.
-        while !hasOthers, before == nil, failure == nil {
+        let end = time.now.advanced(by: .seconds(600))
+        while !hasOthers, before == nil, failure == nil, time.now < end {
             before = try? await machines[0].world.tree()
         }
+        if !hasOthers, before == nil { return fail("what programs wrote cannot be read") }
         var difference = ""
-        let end = time.now.advanced(by: .seconds(600))
         repeat {
             for machine in machines {
                 _ = await machine.world.engine.sync(timeout: .milliseconds(300))
