@@ -1,4 +1,5 @@
 import OortModel
+import OrderedCollections
 import Synchronization
 
 /// A feed that reports places by path, as Dropbox's does: a page has the present state of each path that
