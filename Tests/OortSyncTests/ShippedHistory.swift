@@ -4,7 +4,6 @@ import OortModel
 import OortSync
 import OortTesting
 import Synchronization
-import Testing
 
 /// A history of one machine or two, and of somebody else at the service, run by what ships: catalog,
 /// content store, engine, and the map of places where the service has no ids.
@@ -49,31 +48,17 @@ final class ShippedHistory {
     private func below(_ bound: Int) -> Int { Int(numbers.next() % UInt64(bound)) }
     private func oneIn(_ bound: Int) -> Bool { below(bound) == 0 }
 
-    /// What went otherwise than it must, and all that happened; nil where nothing did.
-    struct Outcome: Sendable {
-        var failure: String?
-        var story: String
-    }
-
     /// Runs some steps of a seed's history, all of them unless said otherwise, on the calling thread.
     static func run(
         _ kind: HistoryServiceKind,
         seed: UInt64,
         steps: [Int] = Array(0..<length)
-    ) -> Outcome {
-        let executor = SeededExecutor(seed: seed)
-        let time = executor.time
-        let outcome = Mutex(Outcome(story: ""))
-        do throws(SeededExecutor.Failure) {
-            try executor.run {
-                let history = ShippedHistory(kind, seed: seed, time: time)
-                do { try await history.run(steps) } catch { history.fail("it throws \(error)") }
-                outcome.withLock {
-                    $0 = Outcome(failure: history.failure, story: history.story.words)
-                }
-            }
-        } catch { outcome.withLock { $0.failure = "the run ends: \(error)" } }
-        return outcome.withLock(\.self)
+    ) -> HistoryOutcome {
+        HistoryOutcome.ofRun(seed: seed) { time in
+            let history = ShippedHistory(kind, seed: seed, time: time)
+            do { try await history.run(steps) } catch { history.fail("it throws \(error)") }
+            return HistoryOutcome(failure: history.failure, story: history.story.words)
+        }
     }
 
     private func run(_ steps: [Int]) async throws {
@@ -86,7 +71,7 @@ final class ShippedHistory {
             _ = await machine.world.engine.sync(timeout: .seconds(60))
         }
         for number in steps {
-            numbers = SeededNumbers(seed: seed ^ (UInt64(number) + 1) &* 0x9E37_79B9_7F4A_7C15)
+            numbers = SeededNumbers(seed: seed, step: number)
             do { try await step() } catch let error as CatalogError {
                 // Another machine's news came before it, or it makes no sense.
                 guard
@@ -389,7 +374,7 @@ final class ShippedHistory {
         for machine in machines where !machine.isUp { await machine.start { self.fail($0) } }
         var before: [String: String]?
         // What an upload takes while the tree is read is looked for anew.
-        let end = time.now.advanced(by: .seconds(600))
+        let end = time.now.advanced(by: .seconds(60))
         while !hasOthers, before == nil, failure == nil, time.now < end {
             before = try? await machines[0].world.tree()
         }

@@ -46,50 +46,12 @@ struct ShippedHistoryTests {
         )
     }
 
-    /// The first history that fails, with as few of its steps as make it fail.
     private static func failure(_ kind: HistoryServiceKind, seed: UInt64) -> String? {
-        for number in 0..<histories {
-            let own = seed &+ UInt64(number)
-            let outcome = ShippedHistory.run(kind, seed: own, steps: steps)
+        let words = HistoryOutcome.shortestFailure(from: seed, count: histories, steps: steps) {
+            let outcome = ShippedHistory.run(kind, seed: $0, steps: $1)
             if environment["OORT_STORY"] != nil { print(outcome.story) }
-            guard outcome.failure != nil else { continue }
-            let few = shrunk(steps) {
-                ShippedHistory.run(kind, seed: own, steps: $0).failure != nil
-            }
-            let shortest = ShippedHistory.run(kind, seed: own, steps: few)
-            let list = few.map(String.init).joined(separator: ",")
-            return """
-                OORT_SEED=\(own) OORT_SHIPPED=1 OORT_KIND=\(kind.rawValue) OORT_STEPS=\(list): \
-                \(shortest.failure ?? "")
-                  \(shortest.story)
-                """
+            return outcome
         }
-        return nil
-    }
-}
-
-/// Runs `body` on a thread of its own, since it takes that thread for itself.
-private func onThread<Value: Sendable>(_ body: @escaping @Sendable () -> Value) async -> Value {
-    await withCheckedContinuation { continuation in
-        let thread = Thread { continuation.resume(returning: body()) }
-        thread.stackSize = 16 << 20
-        thread.start()
-    }
-}
-
-/// Fewer steps that still fail: pieces are left out, smaller and smaller ones, as long as what is left does.
-private func shrunk(_ steps: [Int], _ fails: ([Int]) -> Bool) -> [Int] {
-    var steps = steps
-    var size = max(1, steps.count / 2)
-    while true {
-        var start = 0
-        var isShorter = false
-        while start < steps.count {
-            var fewer = steps
-            fewer.removeSubrange(start..<min(start + size, steps.count))
-            if fails(fewer) { (steps, isShorter) = (fewer, true) } else { start += size }
-        }
-        if size == 1, !isShorter { return steps }
-        size = max(1, size / 2)
+        return words.map { "OORT_SHIPPED=1 OORT_KIND=\(kind.rawValue) \($0)" }
     }
 }

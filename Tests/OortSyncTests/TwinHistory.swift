@@ -2,7 +2,6 @@ import OortCatalog
 import OortModel
 import OortSync
 import OortTesting
-import Testing
 
 /// A history of machines that make folders of a few names, put files into them, move some, and die,
 /// while new folders are held up so that others make the same ones.
@@ -22,27 +21,46 @@ final class TwinHistory {
     /// Whether something is moved: then folders may be there twice, as they were made elsewhere.
     private let isRough: Bool
     private var pushes: [Task<SyncOutcome, Never>] = []
+    private let time: SeededTime
+    private var failure: String?
 
-    init(seed: UInt64) throws {
-        self.seed = seed
+    private init(seed: UInt64, time: SeededTime) throws {
+        (self.seed, self.time) = (seed, time)
         numbers = SeededNumbers(seed: seed)
         let takesIDs = numbers.next() % 2 == 0
         cloud = MemoryCloud(duplicates: true) { $0.takesClientIDs = takesIDs }
         isRough = numbers.next() % 3 == 0
         let count = 2 + Int(numbers.next() % 2)
         let cloud = cloud
-        worlds = try (0..<count).map { _ in try World(cloud) }
+        worlds = try (0..<count).map { _ in
+            try World(cloud, clock: SurroundingClock(time: time))
+        }
+    }
+
+    /// How many steps a history has.
+    static let length = 40
+
+    /// Runs some steps of a seed's history, all of them unless said otherwise, on the calling thread.
+    static func run(seed: UInt64, steps: [Int] = Array(0..<length)) -> HistoryOutcome {
+        HistoryOutcome.ofRun(seed: seed) { time in
+            do {
+                let history = try TwinHistory(seed: seed, time: time)
+                do { try await history.run(steps) } catch { history.failure = "it throws \(error)" }
+                return HistoryOutcome(failure: history.failure, story: history.words)
+            } catch { return HistoryOutcome(failure: "it throws \(error)", story: "") }
+        }
     }
 
     private func below(_ bound: Int) -> Int { Int(numbers.next() % UInt64(bound)) }
     private func oneIn(_ bound: Int) -> Bool { below(bound) == 0 }
 
-    func run() async throws {
+    private func run(_ steps: [Int]) async throws {
         for world in worlds {
             world.start()
             try await world.settle()
         }
-        for _ in 0..<40 {
+        for number in steps {
+            numbers = SeededNumbers(seed: seed, step: number)
             do { try await step() } catch let error as CatalogError {
                 // Another machine's news came before it, or it makes no sense.
                 guard [.exists, .notFound, .moveIntoItself].contains(error) else { throw error }
@@ -86,7 +104,9 @@ final class TwinHistory {
             guard isRough else { return }
             try moveAnything(in: world, number)
         case 8:
-            story.append("\(number) dies")
+            let isKilled = oneIn(2)
+            story.append("\(number) \(isKilled ? "is killed" : "ends")")
+            if isKilled { try await world.crash(after: below(300)) }
             await world.restart()
         case 9:
             if oneIn(2) {
@@ -138,15 +158,12 @@ final class TwinHistory {
 
     private func end() async throws {
         var failure = ""
-        let patience = ContinuousClock.now + .seconds(120)
+        let end = time.now.advanced(by: .seconds(60))
         repeat {
             for world in worlds { _ = await world.engine.sync(timeout: .milliseconds(300)) }
             failure = try await difference()
-        } while !failure.isEmpty && .now < patience
-        guard failure.isEmpty else {
-            Issue.record("OORT_SEED=\(seed) OORT_TWINS=1: \(failure):\n  \(words)")
-            return
-        }
+        } while !failure.isEmpty && time.now < end
+        if !failure.isEmpty { self.failure = failure }
     }
 
     private var words: String { story.joined(separator: "\n  ") }

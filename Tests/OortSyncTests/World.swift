@@ -455,7 +455,7 @@ final class World {
     func agree() async throws {
         for _ in 0..<30_000 {
             if (try? await tree()) == cloud.tree { break }
-            try await Task.sleep(for: .milliseconds(10))
+            try await Surroundings.sleep(for: .milliseconds(10))
         }
         #expect(try await tree() == cloud.tree)
     }
@@ -484,5 +484,5 @@ private final class Life: Sendable {
 
 /// Waits until something that another task brings about is so; the suite's time limit ends it.
 func until(_ condition: () async throws -> Bool) async throws {
-    while !(try await condition()) { try await Task.sleep(for: .milliseconds(5)) }
+    while !(try await condition()) { try await Surroundings.sleep(for: .milliseconds(5)) }
 }
