@@ -52,6 +52,8 @@ def test_a_conflict_is_listed_with_both_versions(machine, clouds, cloud, drive, 
     assert shown["mine"]["path"] == f"{cloud}/{copy.name}" and "diff" not in shown
     assert "oort mount" in machine.oort("conflicts")
     assert "No mount" in machine.oort("resolve", copy, "--keep", "mine", status=1)
+    for place in (drive, copy, cloud):
+        assert str(copy.name) in machine.oort("conflicts", place)
 
 
 def test_mine_is_kept(machine, clouds, cloud, drive, conflict):
@@ -179,6 +181,18 @@ def test_an_edit_of_either_file_ends_nothing(machine, clouds, cloud, drive, conf
         machine.run("sed", "-i", "s/edited/again/", path)
         machine.sync()
         assert len(listed(machine)) == 1
+    for place in (path, copy, drive, machine.mount_point):
+        assert str(copy) in machine.oort("conflicts", place)
+    clouds.edit(cloud, "write", "/other.txt", text="other")
+    eventually((drive / "other.txt").exists, "the file shows")
+    assert machine.oort("conflicts", drive / "other.txt") == "There is no conflict.\n"
+    assert "does not lie in the mount" in machine.oort("conflicts", "/etc", status=1)
+    assert "is not there" in machine.oort("conflicts", drive / "none", status=1)
+    assert "no account" in machine.oort("conflicts", machine.mount_point / "none", status=1)
+    machine.unmount()
+    for place in ("/etc", drive / "none"):
+        said = machine.oort("conflicts", place, status=1)
+        assert "nothing is known of" in said and str(machine.mount_point) in said, said
 
 
 @pytest.mark.parametrize("cloud", ["onedrive"])
