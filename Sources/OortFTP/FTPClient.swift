@@ -294,7 +294,10 @@ public final class FTPClient: PlaceClient {
             }
         }
         guard let all = FTPFacts.listing(bytes) else {
-            throw ProviderError(.outcomeUnknown(retryAfter: nil), detail: "\(folder.words): cut off")
+            throw ProviderError(
+                .outcomeUnknown(retryAfter: nil),
+                detail: "\(folder.words): cut off"
+            )
         }
         return all
     }
