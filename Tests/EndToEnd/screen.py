@@ -91,9 +91,9 @@ class Screen:
                 # The system's Python for what has it inside.
                 "PATH": f"{session.folder}/bin:/usr/bin:/bin"}
         session.surroundings.update(more)
-        # What file managers have the bus start: the desktop's trash by gvfs.
-        for name in ("org.gtk.vfs.Daemon", "org.gtk.vfs.Metadata"):
-            file = SERVICES / f"{name}.service"
+        # What file managers have the bus start: the desktop's trash by gvfs, and Xfce's maker of thumbnails.
+        for file in [*(SERVICES / f"org.gtk.vfs.{name}.service" for name in ("Daemon", "Metadata")),
+                     *SERVICES.glob("*humbnail*"), *SERVICES.glob("*umbler*")]:
             (session.folder / "services" / file.name).write_text(file.read_text())
         bus = "org.freedesktop.DBus", "/org/freedesktop/DBus"
         session.call(*bus, "org.freedesktop.DBus.ReloadConfig")
@@ -115,6 +115,10 @@ class Screen:
         """Presses keys, as `xdotool` names them."""
         said = self._run("xdotool", "key", *keys)
         assert said.returncode == 0, said.stderr
+
+    def move_pointer_away(self):
+        """To where no window is."""
+        self._run("xdotool", "mousemove", "990", "690")
 
     def picture(self):
         """What it shows now."""
