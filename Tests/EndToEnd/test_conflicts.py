@@ -181,6 +181,16 @@ def test_an_edit_of_either_file_ends_nothing(machine, clouds, cloud, drive, conf
         machine.run("sed", "-i", "s/edited/again/", path)
         machine.sync()
         assert len(listed(machine)) == 1
+
+
+@pytest.mark.parametrize("cloud", ["onedrive"])
+def test_bad_input(machine, clouds, cloud, drive, conflict):
+    path, copy = conflict
+    machine.oort("resolve", path, status=2)
+    assert "nobody" in machine.oort("resolve", path, "--keep", "nobody", status=2)
+    for name in (drive, drive / "none", "/etc/passwd", "none"):
+        assert "no conflict of" in machine.oort("resolve", name, "--keep", "mine", status=1)
+    assert len(listed(machine)) == 1
     for place in (path, copy, drive, machine.mount_point):
         assert str(copy) in machine.oort("conflicts", place)
     clouds.edit(cloud, "write", "/other.txt", text="other")
@@ -193,16 +203,6 @@ def test_an_edit_of_either_file_ends_nothing(machine, clouds, cloud, drive, conf
     for place in ("/etc", drive / "none"):
         said = machine.oort("conflicts", place, status=1)
         assert "nothing is known of" in said and str(machine.mount_point) in said, said
-
-
-@pytest.mark.parametrize("cloud", ["onedrive"])
-def test_bad_input(machine, clouds, cloud, drive, conflict):
-    path, copy = conflict
-    machine.oort("resolve", path, status=2)
-    assert "nobody" in machine.oort("resolve", path, "--keep", "nobody", status=2)
-    for name in (drive, drive / "none", "/etc/passwd", "none"):
-        assert "no conflict of" in machine.oort("resolve", name, "--keep", "mine", status=1)
-    assert len(listed(machine)) == 1
 
 
 @pytest.mark.parametrize("cloud", ["drive"])
