@@ -7,7 +7,7 @@ import subprocess
 import sys
 
 import pytest
-from selenium.common.exceptions import StaleElementReferenceException
+from selenium.common.exceptions import NoSuchElementException, StaleElementReferenceException
 from selenium.webdriver.common.by import By
 from selenium.webdriver.support.ui import Select
 
@@ -104,7 +104,7 @@ class Person:
         def is_there():
             try:
                 return condition()
-            except StaleElementReferenceException:
+            except (NoSuchElementException, StaleElementReferenceException):
                 return False  # the page goes on just now
 
         try:
