@@ -32,10 +32,11 @@ extension Catalog {
     /// The cached contents that may be evicted, the least recently used first; not those to be kept here,
     /// nor those of which unsent content is made.
     ///
-    /// At most `limit` of them, without the first `skipped`. The ones to be kept get a time of use in the
-    /// future (`keptUnseen`), so that the next callers need not skip them.
+    /// At most `limit` of them, and no more than have `bytes` together, without the first `skipped`. The ones
+    /// to be kept get a time of use in the future (`keptUnseen`), so that the next callers need not skip them.
     public func evictableContents(
         limit: Int,
+        of bytes: Int64 = .max,
         after skipped: Int = 0
     ) async throws(CatalogError) -> [ContentRow] {
         let now = Timestamp.now.inMilliseconds
@@ -43,6 +44,7 @@ extension Catalog {
             var found: [ContentRow] = []
             var kept: [ContentID] = []
             var left = skipped
+            var sum: Int64 = 0
             let keptContents = try self.keptTest(database)
             let rows = try Row.fetchCursor(
                 database,
@@ -52,7 +54,7 @@ extension Catalog {
                     """,
                 arguments: keptContents == "0" ? [] : [now]
             )
-            while found.count < limit, let row = try rows.next() {
+            while found.count < limit, sum < bytes, let row = try rows.next() {
                 let id = row[0] as Int64
                 if row[1] {
                     kept.append(ContentID(id))
@@ -60,6 +62,7 @@ extension Catalog {
                     left -= 1
                 } else if let content = try Self.content(ContentID(id), database) {
                     found.append(content)
+                    sum = sum.addingSaturating(content.bytesOnDisk)
                 }
             }
             return (found, kept)

@@ -117,6 +117,20 @@ extension ContentStore {
         } catch { throw ContentError(error) }
     }
 
+    /// Whether there is more than the limit allows, and looking for what may go is not in vain: what is to be
+    /// kept here may have more than that by itself.
+    var mayEvict: Bool {
+        let excess = room.excess(with: 0)
+        guard excess > 0 else { return false }
+        let standing = state.withLock(\.standing)
+        let age = Timestamp.now.inMilliseconds - standing.moment
+        return excess > standing.excess || !(0..<Self.longestStanding).contains(age)
+    }
+
+    /// After how long it is looked again for what may be evicted, milliseconds: what nobody wants to be kept any
+    /// longer, or what is moved out of a folder that is kept, says nothing.
+    private static let longestStanding: Int64 = 60_000
+
     // MARK: Uses
 
     /// Notes that a content was read; stored a little later.

@@ -67,6 +67,9 @@ public final class ContentStore: Sendable {
         var isEvicting = false
         /// The room asked for while an eviction was under way.
         var evictionWish: (bytes: Int64, cached: Int64)?
+        /// How much the cache is above its limit by what may not be evicted, and when that was found,
+        /// milliseconds since 1970.
+        var standing: (excess: Int64, moment: Int64) = (0, 0)
         var lastTemporary: UInt64 = 0
         var looksForHoles = false
         /// Contents that are not needed any longer and whose files are still there.
@@ -324,7 +327,7 @@ public final class ContentStore: Sendable {
             return
         }
         noteUse(of: content)
-        if room.excess(with: 0) > 0 {
+        if mayEvict {
             // The content exceeded the limit while it was read, and can give way now. Owned by the store;
             // ends by itself.
             Task { await evict() }
@@ -539,6 +542,7 @@ public final class ContentStore: Sendable {
     }
 
     private func evictOnce(toFit bytes: Int64, cached: Int64) async {
+        state.withLock { $0.standing = (0, 0) }
         let begin = room.excess(with: bytes, cached: cached)
         guard begin > 0 else { return }
         // A little more is removed, so that the next upload at the limit need not look again.
@@ -547,9 +551,17 @@ public final class ContentStore: Sendable {
         while gone < begin {
             let rows: [ContentRow]
             do throws(CatalogError) {
-                rows = try await catalog.evictableContents(limit: 256, after: kept)
+                rows = try await catalog.evictableContents(
+                    limit: 256,
+                    of: begin - gone,
+                    after: kept
+                )
             } catch { return notEvicted(error) }
-            guard !rows.isEmpty else { return }
+            guard !rows.isEmpty else {
+                // What is in use may go later.
+                let excess = kept == 0 ? room.excess(with: 0) : 0
+                return state.withLock { $0.standing = (excess, Timestamp.now.inMilliseconds) }
+            }
             var chosen: [ContentRow] = []
             var sum = gone
             for row in rows where sum < begin || sum + row.bytesOnDisk <= most {

@@ -60,7 +60,7 @@ extension FTPClient {
         }
         if let folder = path.parent, try await find(folder, on: line)?.facts.kind != .folder {
             try await checkRoot()
-            return ProviderError(.parentNotFound, detail: "\(folder) is not there")
+            return ProviderError(.parentNotFound, detail: "\(folder.words) is not there")
         }
         // The folder is there: a disk that knows nothing of such a name (exFAT, and a colon) says so.
         let own = try await self.path(path)

@@ -266,7 +266,7 @@ public final class FTPClient: PlaceClient {
             throw error
         }
         guard !all.contains(where: { ByteNames.text($0.name).isSameText(as: name) }) else {
-            throw ProviderError(.noPermission, detail: "\(place): \(reply.words)")
+            throw ProviderError(.noPermission, detail: "\(place.words): \(reply.words)")
         }
         return nil
     }
@@ -274,9 +274,9 @@ public final class FTPClient: PlaceClient {
     /// A refusal in canonical terms.
     func refusal(_ reply: FTPReply, _ place: RemotePath) -> ProviderError {
         guard !reply.isGood else {
-            return ProviderError(.malformedAnswer, detail: "\(place): \(reply.words)")
+            return ProviderError(.malformedAnswer, detail: "\(place.words): \(reply.words)")
         }
-        return ProviderError(reply.meaning, detail: "\(place): \(reply.words)")
+        return ProviderError(reply.meaning, detail: "\(place.words): \(reply.words)")
     }
 
     /// All that a listing of a folder says.
@@ -294,7 +294,10 @@ public final class FTPClient: PlaceClient {
             }
         }
         guard let all = FTPFacts.listing(bytes) else {
-            throw ProviderError(.outcomeUnknown(retryAfter: nil), detail: "\(folder): cut off")
+            throw ProviderError(
+                .outcomeUnknown(retryAfter: nil),
+                detail: "\(folder.words): cut off"
+            )
         }
         return all
     }
@@ -367,10 +370,10 @@ public final class FTPClient: PlaceClient {
     ) async throws(ProviderError) -> PlaceListing {
         guard let before = try await find(folder, on: line) else {
             try await checkRoot()
-            throw ProviderError(.notFound, detail: "\(folder) is not there")
+            throw ProviderError(.notFound, detail: "\(folder.words) is not there")
         }
         guard before.facts.kind == .folder else {
-            throw ProviderError(.notAFolder, detail: "\(folder) is no folder")
+            throw ProviderError(.notAFolder, detail: "\(folder.words) is no folder")
         }
         let above = try await keys(above: folder, on: line)
         var listing = PlaceListing(entries: [], stamp: before.entry?.stamp)
@@ -394,7 +397,7 @@ public final class FTPClient: PlaceClient {
         }
         // ProFTPD leaves out what it cannot ask the disk about: all of a folder that may only be read.
         guard !listing.entries.isEmpty || before.facts.mayEnter != false else {
-            throw ProviderError(.noPermission, detail: "\(folder) may not be entered")
+            throw ProviderError(.noPermission, detail: "\(folder.words) may not be entered")
         }
         // Several names of one file, and servers that give all the same: no such key says what moved.
         for index in listing.entries.indices {
@@ -455,7 +458,7 @@ public final class FTPClient: PlaceClient {
             return .failure(isNoRoot ? noRoot(path, reply) : refusal(reply, folder))
         }
         guard facts.kind == .folder || facts.kind == .listed else {
-            return .failure(ProviderError(.notAFolder, detail: "\(folder) is no folder"))
+            return .failure(ProviderError(.notAFolder, detail: "\(folder.words) is no folder"))
         }
         return .success(facts.modified.map { FolderStamp($0) })
     }

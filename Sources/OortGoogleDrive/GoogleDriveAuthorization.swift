@@ -15,6 +15,7 @@ extension OAuthService {
             redirect: .anyPort(host: "127.0.0.1", path: "/")
         )
         service.revocation = .form(url: endpoints.oauth + "/revoke")
+        service.revocationEndsAll = true
         // Unless consent is asked for anew, a second sign-in brings no refresh token.
         service.extraParameters = [("access_type", "offline"), ("prompt", "consent")]
         // A desktop client's secret is wanted even with PKCE.

@@ -33,6 +33,9 @@ public struct RemotePath: Hashable, Sendable, CustomStringConvertible {
 
     /// `/a/b`, or the empty string for the root: Dropbox's spelling, and for logs.
     public var description: String { parts.map { "/" + $0 }.joined() }
+
+    /// The same in a sentence, where the root has a name, too.
+    public var words: String { parts.isEmpty ? "the account's folder" : description }
 }
 
 /// An item addressed in both ways, so that a provider uses the one that its service takes.

@@ -446,6 +446,8 @@ public actor SSHConnection {
     /// Ends all sessions, for good.
     public func close() {
         isClosed = true
+        // Nothing more is sent, a secret least of all.
+        opening?.cancel()
         end()
         try? FileManager.default.removeItem(atPath: folder)
     }
@@ -476,12 +478,20 @@ public actor SSHConnection {
             )
         } catch { throw cannotStart(error) }
         answerer?.answer(process)
+        let opened = await withTaskCancellationHandler { () -> Result<SFTPSession, SFTPError> in
+            do throws(SFTPError) { return .success(try await .open(over: process.transport)) } catch
+            {
+                return .failure(error)
+            }
+        } onCancel: {
+            process.endAtOnce()
+        }
         do throws(SFTPError) {
-            return Line(session: try await .open(over: process.transport), process: process)
+            return Line(session: try opened.get(), process: process)
         } catch {
             let words = await process.lastWords()
             process.end()
-            if error.kind == .cancelled {
+            if error.kind == .cancelled || Task.isCancelled {
                 throw SSHFailure(.cancelled, "opening a session was cancelled")
             }
             throw SSHWords.failure(words, of: address, error, answerer?.answers)

@@ -30,7 +30,10 @@ public struct SSHFailure: Error, Hashable, Sendable {
     /// What happened at which host, for people.
     public var detail: String
 
-    init(_ reason: Reason, _ detail: String) { (self.reason, self.detail) = (reason, detail) }
+    /// A failure with both of its parts.
+    public init(_ reason: Reason, _ detail: String) {
+        (self.reason, self.detail) = (reason, detail)
+    }
 }
 
 extension ProviderError {

@@ -31,6 +31,9 @@ public struct OAuthService: Sendable {
     public var deviceURL: String?
     /// How a token is taken back; nil where the service has no way.
     public var revocation: Revocation?
+    /// Whether what is taken back with a token is all that the person ever allowed this registration, on every
+    /// machine.
+    public var revocationEndsAll: Bool
     /// What is asked for; empty sends no `scope`.
     public var scopes: [String]
     /// Further fields of the authorize URL's query, such as `access_type=offline`.
@@ -65,6 +68,7 @@ public struct OAuthService: Sendable {
         self.redirect = redirect
         deviceURL = nil
         revocation = nil
+        revocationEndsAll = false
         extraParameters = []
         sendsClientSecret = false
         needsClientSecret = false

@@ -88,7 +88,13 @@ extension SignIn {
         if service.usesPKCE { fields.add("code_verifier", challenge.verifier) }
         fields.add("redirect_uri", redirect)
         addClient(to: &fields)
-        // A code works once, so a lost answer cannot be asked for again.
-        return try await requestTokens(fields, repetition: .onlyIfNotDone)
+        // A code works once, so a lost answer cannot be asked for again; nor does a cancelled sign-in end the
+        // request, since what is answered has to be taken back.
+        let request = Task { [fields] () -> Result<Tokens, SignInError> in
+            do throws(SignInError) {
+                return .success(try await requestTokens(fields, repetition: .onlyIfNotDone))
+            } catch { return .failure(error) }
+        }
+        return try await request.value.get()
     }
 }

@@ -52,6 +52,8 @@ def test_a_conflict_is_listed_with_both_versions(machine, clouds, cloud, drive, 
     assert shown["mine"]["path"] == f"{cloud}/{copy.name}" and "diff" not in shown
     assert "oort mount" in machine.oort("conflicts")
     assert "No mount" in machine.oort("resolve", copy, "--keep", "mine", status=1)
+    for place in (drive, copy, cloud):
+        assert str(copy.name) in machine.oort("conflicts", place)
 
 
 def test_mine_is_kept(machine, clouds, cloud, drive, conflict):
@@ -189,6 +191,18 @@ def test_bad_input(machine, clouds, cloud, drive, conflict):
     for name in (drive, drive / "none", "/etc/passwd", "none"):
         assert "no conflict of" in machine.oort("resolve", name, "--keep", "mine", status=1)
     assert len(listed(machine)) == 1
+    for place in (path, copy, drive, machine.mount_point):
+        assert str(copy) in machine.oort("conflicts", place)
+    clouds.edit(cloud, "write", "/other.txt", text="other")
+    eventually((drive / "other.txt").exists, "the file shows")
+    assert machine.oort("conflicts", drive / "other.txt") == "There is no conflict.\n"
+    assert "does not lie in the mount" in machine.oort("conflicts", "/etc", status=1)
+    assert "is not there" in machine.oort("conflicts", drive / "none", status=1)
+    assert "no account" in machine.oort("conflicts", machine.mount_point / "none", status=1)
+    machine.unmount()
+    for place in ("/etc", drive / "none"):
+        said = machine.oort("conflicts", place, status=1)
+        assert "nothing is known of" in said and str(machine.mount_point) in said, said
 
 
 @pytest.mark.parametrize("cloud", ["drive"])

@@ -36,11 +36,11 @@ def test_mount_points_are_read_as_the_kernel_writes_them(tmp_path):
 
 @pytest.mark.parametrize("state, emblems, names", [
     (("online", "synced"), [], ["pin", "link", "versions", "open"]),
-    (("cached", "synced"), ["emblem-default"], ["pin", "free", "link", "versions", "open"]),
-    (("pinned", "pending"), ["emblem-synchronizing", "emblem-favorite"],
+    (("cached", "synced"), ["emblem-oort-here"], ["pin", "free", "link", "versions", "open"]),
+    (("pinned", "pending"), ["emblem-oort-sending", "emblem-oort-kept"],
      ["unpin", "link", "versions", "open"]),
-    (("online", "failing: full"), ["emblem-important"], ["pin", "link", "versions", "open"]),
-    (("online", "pending", True), ["emblem-important"],
+    (("online", "failing: full"), ["emblem-oort-attention"], ["pin", "link", "versions", "open"]),
+    (("online", "pending", True), ["emblem-oort-attention"],
      ["pin", "link", "versions", "open", "mine", "theirs", "both"]),
 ])
 def test_emblems_and_menus_say_how_a_file_is(state, emblems, names):
@@ -153,22 +153,22 @@ def test_emblems_follow_what_happens(machine, clouds, oort):
     assert path in oort.refreshed
     # By the menu.
     perform("pin")
-    eventually(lambda: emblems() == ["emblem-favorite"], "it is kept")
+    eventually(lambda: emblems() == ["emblem-oort-kept"], "it is kept")
     perform("link")
     eventually(lambda: emblems() and oort.copied, "there is a link")
     assert oort.copied[0].startswith("https://")
     perform("unpin")
-    eventually(lambda: emblems() == ["emblem-default"], "a copy is left")
+    eventually(lambda: emblems() == ["emblem-oort-here"], "a copy is left")
     # Emblems change when a program changes the file, and again when the cloud has it.
     machine.oort("pause")
 
     def is_pending():
         note.write_text("changed here")
-        return "emblem-synchronizing" in emblems()
+        return "emblem-oort-sending" in emblems()
 
     eventually(is_pending, "it is on its way")
     machine.oort("resume")
-    eventually(lambda: "emblem-synchronizing" not in emblems(), "it is sent")
+    eventually(lambda: "emblem-oort-sending" not in emblems(), "it is sent")
 
 
 def test_emblems_in_a_demo_follow_the_demo(machine, oort, monkeypatch):
@@ -197,15 +197,15 @@ def test_emblems_in_a_demo_follow_the_demo(machine, oort, monkeypatch):
 
             def is_pending(note=note):
                 note.write_text(os.urandom(4).hex())
-                return "emblem-synchronizing" in (emblems(note) or [])
+                return "emblem-oort-sending" in (emblems(note) or [])
 
             eventually(is_pending, "it is on its way")
             machine.oort("sync", str(note), "--timeout", "300s")
-            eventually(lambda note=note: emblems(note) == ["emblem-default"], "it is sent")
+            eventually(lambda note=note: emblems(note) == ["emblem-oort-here"], "it is sent")
         # Entries of the menu, too.
         note = str(place / "drive" / "note.txt")
         oort.perform(next(entry for entry in oort.menu([note]) if entry.name == "pin"), [note])
-        eventually(lambda: "emblem-favorite" in emblems(note), "it is kept")
+        eventually(lambda: "emblem-oort-kept" in emblems(note), "it is kept")
         assert machine.oort("conflicts", str(place)).strip() == "There is no conflict."
     finally:
         demo.send_signal(signal.SIGINT)
@@ -217,9 +217,11 @@ class Silent:
 
     def __init__(self):
         self.waiting, self.questions, self.commands = [], [], []
+        # What is not to happen before a state is no longer believed.
+        self.much_later = []
 
     def after(self, seconds, function):
-        self.waiting.append(function)
+        (self.much_later if seconds >= oort_files.BELIEVED else self.waiting).append(function)
 
     def run(self, command, text, done):
         self.commands.append(command)
@@ -250,7 +252,35 @@ def test_a_mount_that_does_not_answer_is_asked_for_few_files_at_once():
     assert [path for path, _ in loop.questions] == paths[:oort_files.ASKED_AT_ONCE]
     loop.answer()
     assert refreshed == paths
-    assert oort.state(paths[49]).emblems == ["emblem-default"]
+    assert oort.state(paths[49]).emblems == ["emblem-oort-here"]
+
+
+def test_what_a_window_shows_is_asked_for_again(monkeypatch):
+    """For pins, and copies that come and go, of which no event tells; not for what was shown long ago."""
+    loop, refreshed = Silent(), []
+    oort = oort_files.Oort(loop, refreshed.append, None, "oort", lambda: ["/c"])
+    paths = [f"/c/box/{number}" for number in range(2 * oort_files.IN_SIGHT)]
+    for path in paths:
+        oort.state(path)
+    loop.answer()
+    refreshed.clear()
+    again, = loop.much_later
+    loop.much_later.clear()
+    monkeypatch.setattr(oort_files, "BELIEVED", 0)
+    again()
+    asked = []
+    while loop.questions:
+        path, done = loop.questions.pop(0)
+        asked.append(path)
+        done(["pinned" if path == paths[-1] else "cached", "synced"])
+    assert asked == paths[-oort_files.IN_SIGHT:] and refreshed == paths[-1:]
+    assert oort.states[paths[-1]][1].emblems == ["emblem-oort-kept"]
+    # And so on, until there is no mount.
+    again, = loop.much_later
+    oort.known_mounts, oort.find_mounts = (0, []), lambda: []
+    loop.much_later.clear()
+    again()
+    assert loop.questions == [] and loop.much_later == []
 
 
 def test_many_changes_are_one_look_and_none_ends_the_emblems():

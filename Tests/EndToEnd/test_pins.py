@@ -218,6 +218,37 @@ def test_what_cannot_fit_takes_nothing_away(machine, clouds, cloud, size):
 
 
 @pytest.mark.parametrize("cloud", ["drive"])
+def test_a_cache_that_is_too_small_for_what_is_pinned_is_told_of(machine, clouds, cloud):
+    """By whoever set cache_size lower afterwards: all of it stays, and nothing else does."""
+    files(clouds, cloud, "/kept", 4, 1_000_000)
+    files(clouds, cloud, "/read", 1, 1_000_000)
+    machine.login(cloud)
+    machine.mount()
+    drive = machine.ready(cloud)
+    eventually((drive / "kept/file003").exists, "the files are known")
+    machine.oort("pin", drive / "kept")
+    eventually(lambda: complete(machine), "all is here")
+    assert "kept_above_limit" not in machine.status()["mount"] and machine.status_code() == 0
+    machine.unmount()
+    machine.write_settings('cache_size = "2M"\n' + machine.settings())
+    machine.mount()
+    machine.ready(cloud)
+    eventually(lambda: machine.status()["mount"].get("kept_above_limit") == 4_000_000, "it is noticed")
+    words = "3.8 MiB of the cache are pinned, more than cache_size (2 MiB): nothing else stays in it."
+    assert words in machine.oort("status") and machine.status_code() == 4
+    assert words in machine.oort("doctor", status=4)
+    (drive / "read/file000").read_bytes()
+    eventually(lambda: attribute(drive / "read") == "online", "it does not stay")
+    assert attribute(drive / "kept") == "pinned"
+    # As it advises.
+    machine.oort("unpin", drive / "kept")
+    eventually(lambda: machine.status()["mount"]["cached_bytes"] <= 2 << 20, "what is not pinned makes room")
+    assert words not in machine.oort("status") and machine.status_code() == 0
+    machine.oort("pin", drive / "kept/file003")
+    eventually(lambda: complete(machine), "it fits")
+
+
+@pytest.mark.parametrize("cloud", ["drive"])
 def test_the_rest_of_what_is_changed_in_part_is_kept_too(machine, clouds, cloud):
     machine.write_settings('poll_interval = "1s"\nsettle = "1h"\n' + clouds.settings())
     size = 12 << 20

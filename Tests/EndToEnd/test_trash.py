@@ -245,6 +245,7 @@ def test_without_a_mount_and_with_bad_paths(machine, clouds, cloud, drive):
     make(machine, drive)
     assert "nothing that lay at" in machine.oort("restore", drive / "never.txt", status=1)
     assert "an account" in machine.oort("restore", drive, status=1)
+    assert f"nothing that lay at or below {drive}/never.txt" in machine.oort("trash", drive / "never.txt")
     assert "does not lie in the mount" in machine.oort("trash", "/usr", status=1)
     assert "no account" in machine.oort("trash", machine.mount_point / "none", status=1)
     machine.oort("restore", status=2)

@@ -4,15 +4,16 @@ import json
 import os
 import re
 import subprocess
+import sys
 
 import pytest
-from selenium.common.exceptions import StaleElementReferenceException
+from selenium.common.exceptions import NoSuchElementException, StaleElementReferenceException
 from selenium.webdriver.common.by import By
 from selenium.webdriver.support.ui import Select
 
 from browser import Asker, check, complaints, enter, press, text
 from cloud_servers import CloudServer
-from machine import eventually, read
+from machine import alive, eventually, read
 from servers import KEYS, Server
 from test_registration import IDS
 from test_sftp_passwords import PASSWORD as SFTP_PASSWORD, PasswordServer
@@ -103,7 +104,7 @@ class Person:
         def is_there():
             try:
                 return condition()
-            except StaleElementReferenceException:
+            except (NoSuchElementException, StaleElementReferenceException):
                 return False  # the page goes on just now
 
         try:
@@ -287,6 +288,39 @@ def test_who_says_no_and_who_never_answers(machine, clouds, person):
     assert accounts(machine) == {} and machine.status()["accounts"] == []
 
 
+@pytest.mark.parametrize("cloud, title, token, identity, revocation", [
+    ("dropbox", "Dropbox", "oauth2/token", "users/get_current_account", "auth/token/revoke"),
+    ("drive", "Google Drive", "oauth.token", "about.get", None),
+])
+def test_what_a_cancelled_sign_in_was_given_is_taken_back(
+        machine, clouds, person, cloud, title, token, identity, revocation):
+    """But at Google, where all other sign-ins of the same registration would end with it."""
+    machine.login(cloud, name="first")
+    machine.mount()
+    machine.ready("first")
+    clouds.forget_calls(cloud)
+    # The service has given tokens, and does not say yet whose they are.
+    clouds.fault(cloud, route=identity, fault="stall", seconds=3600, times=None)
+    ada = person()
+    ada.choose(title)
+    ada.send(f"Go on to {title}")
+    said = ada.until(f"{title} asks you")
+    assert "You have 15 minutes." in said
+    ada.consent()
+    eventually(lambda: clouds.counts(cloud).get(token) and clouds.fault_counts(cloud).get("stall"),
+               "it is asked whose tokens they are", timeout=40)
+    ada.send("Cancel the sign-in")
+    ada.until_said("The sign-in was cancelled: nothing was changed.")
+    clouds.no_faults(cloud)
+    if revocation:
+        eventually(lambda: clouds.counts(cloud).get(revocation), "they are taken back")
+    else:
+        assert not any("revoke" in route for route in clouds.counts(cloud))
+    assert list(accounts(machine)) == ["first"]
+    # Who is signed in stays so.
+    works(machine, "first")
+
+
 def test_a_nextcloud_by_its_own_page_and_by_a_password(machine, clouds, nextcloud, person):
     machine.mount()
     address = f"{nextcloud.base}/cloud.example.org"
@@ -295,7 +329,7 @@ def test_a_nextcloud_by_its_own_page_and_by_a_password(machine, clouds, nextclou
     ada.fill(address=address)
     ada.send()
     said = ada.until("Nextcloud asks you")
-    assert "Oort (" in said
+    assert "Oort (" in said and "You have 20 minutes." in said
     ada.consent()
     said = ada.until("Signed in")
     assert "ada@example.com" in said
@@ -470,6 +504,56 @@ def test_a_password_at_sftp_is_tried_once(machine, clouds, folder, person):
         assert read(server.root / "from here.txt") == "from here"
         assert server.count("Failed") == 1
         told_nowhere(machine, ada.seen, PASSWORD, SFTP_PASSWORD)
+        machine.unmount()
+    finally:
+        server.stop()
+
+
+@pytest.mark.skipif(
+    os.getuid() != 0, reason="only root gives a server a person with a password of its own")
+def test_a_cancelled_sign_in_at_sftp_sends_no_password(machine, folder, person):
+    """The way to the server is long enough for a person to think again."""
+    machine.mount()
+    server = PasswordServer(folder)
+    begun, goes_on = folder / "begun", folder / "goes on"
+    way = folder / "way"
+    way.write_text(f"""#!{sys.executable}
+import os, pathlib, socket, threading, time
+new = pathlib.Path("{begun}.new")
+new.write_text(str(os.getpid()))
+new.rename("{begun}")
+while not os.path.exists("{goes_on}"):
+    time.sleep(0.05)
+server = socket.create_connection(("127.0.0.1", {server.port}))
+
+def send():
+    while data := os.read(0, 65536):
+        server.sendall(data)
+    server.shutdown(socket.SHUT_WR)
+
+threading.Thread(target=send, daemon=True).start()
+while data := server.recv(65536):
+    os.write(1, data)
+""")
+    way.chmod(0o755)
+    try:
+        ada = person()
+        ada.choose("SFTP")
+        options = "\n".join([*server.options()[2::2], f"ProxyCommand={way}"])
+        ada.fill(address=f"ada@127.0.0.1:{server.port}{server.root}", options=options,
+                 password=SFTP_PASSWORD)
+        ada.send()
+        process = int(eventually(lambda: read(begun), "it is on its way"))
+        ada.send("Cancel the sign-in")
+        ada.until_said("The sign-in was cancelled: nothing was changed.")
+        eventually(lambda: not alive(process), "it has turned back")
+        goes_on.touch()
+        assert server.count("Accepted") == 0 and accounts(machine) == {}
+        # Who does not cancel comes in by it.
+        ada.fill(password=SFTP_PASSWORD)
+        ada.send()
+        ada.until("Signed in")
+        assert server.count("Accepted") > 0
         machine.unmount()
     finally:
         server.stop()

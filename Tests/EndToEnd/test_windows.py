@@ -74,3 +74,67 @@ def test_nautilus_has_the_extension_and_deletes(machine, clouds, session, screen
     machine.sync()
     assert {path: item["id"] for path, item in clouds.tree("drive").items()} == {
         path: item["id"] for path, item in before.items()}
+
+
+# The simulators' pictures have a sun, which is so large in Thunar's icons.
+SUN, SUN_PIXELS = (255, 234, 151), 112
+
+
+def test_thunar_draws_the_services_small_pictures(machine, clouds, screen):
+    """Each of them, however the listing and the desktop's own maker of thumbnails come after one another."""
+    count, length = 12, 3 << 20
+    clouds.edits("dropbox", [{"op": "write", "path": f"/photos/{n:02}.jpg", "seed": n, "size": length}
+                             for n in range(count)])
+    machine.login("dropbox")
+    machine.mount()
+    photos = machine.ready("dropbox") / "photos"
+    eventually((photos / f"{count - 1:02}.jpg").exists, "all are there")
+    screen.start("thunar", photos)
+    screen.move_pointer_away()
+    eventually(lambda: screen.picture().count(*SUN) == count * SUN_PIXELS, "the window shows all of them")
+    screen.keep_picture("thunar-thumbnails")
+    assert "files/download" not in clouds.counts("dropbox")
+
+
+# The colours of the emblems' discs (packaging/icons).
+KEPT, HERE, SENDING, ATTENTION = (
+    (0x2a, 0x45, 0xa8), (0x1f, 0x8a, 0x5b), (0x6b, 0x5a, 0x00), (0xc6, 0x28, 0x28))
+
+
+def test_nautilus_draws_the_emblems(machine, clouds, screen, letters):
+    """And draws others when something changes, while the window is open."""
+    one, two = letters / "one.txt", letters / "two.txt"
+
+    def emblems():
+        picture = screen.picture()
+        return {colour for colour in (KEPT, HERE, SENDING, ATTENTION) if picture.count(*colour) > 20}
+
+    def shows(*colours):
+        eventually(lambda: emblems() == set(colours), f"the window shows {colours}")
+
+    nautilus = screen.start("nautilus", letters)
+    screen.move_pointer_away()
+    eventually(lambda: children(nautilus.pid, "oort"), "the extension hears of changes")
+    shows()
+    machine.oort("pin", one)
+    shows(KEPT)
+    two.read_text()
+    shows(KEPT, HERE)
+    machine.oort("pause")
+    (letters / "three.txt").write_text("three")
+    shows(KEPT, HERE, SENDING)
+    clouds.edit("drive", "write", "/Letters/two.txt", text="theirs")
+    eventually(lambda: read(two) == "theirs", "it shows")
+    clouds.gates["drive"].shut()
+    machine.oort("resume")
+    two.write_text("mine")
+    clouds.edit("drive", "write", "/Letters/two.txt", text="theirs again")
+    clouds.gates["drive"].open()
+    machine.sync()
+    shows(KEPT, HERE, ATTENTION)
+    screen.keep_picture("nautilus-emblems")
+    machine.oort("resolve", two, "--keep", "theirs")
+    machine.sync()
+    machine.oort("unpin", one)
+    machine.oort("free", "--all")
+    shows()

@@ -173,6 +173,9 @@ struct PinTests {
             #expect(Set(found) == [old, other])
         }
         #expect(try await catalog.evictableContents(limit: 10, after: 1).count == 1)
+        // No more are looked up than give the room that is needed.
+        #expect(try await catalog.evictableContents(limit: 10, of: 10).count == 1)
+        #expect(try await catalog.evictableContents(limit: 10, of: 11).count == 2)
         let below = try await catalog.cachedContents(below: try node("a").inode, unusedSince: nil)
         #expect(below.free.map(\.id) == [old] && below.kept.count == 1 && below.kept.bytes == 10)
         let everything = try await catalog.cachedContents(below: nil, unusedSince: nil)

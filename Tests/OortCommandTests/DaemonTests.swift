@@ -82,7 +82,7 @@ private final class QuietMount: MountedClouds {
 
     func keptAccounts() throws(Failure) -> [KeptAccount] { [] }
     func removeAccount(named name: String, givingUp most: Int) async throws(Failure) {}
-    func conflicts() async throws(Failure) -> [ConflictReport] { [] }
+    func conflicts(_ wish: ConflictsRequest) async throws(Failure) -> [ConflictReport] { [] }
     func search(_ request: SearchRequest) throws(Failure) -> AsyncStream<SearchLine> {
         AsyncStream { $0.finish() }
     }

@@ -36,6 +36,11 @@ struct SignInFormTests {
         #expect(answers.secret("password")?.revealed() == " a secret ")
         #expect(answers["password"] == nil)
         #expect(answers.repeatable == answers.shown)
+        let again = ["name": " a b "]
+        let fields = SignInForm(service).fields
+        #expect(SignInForm.Answers(again, of: fields)["name"] == "a b")
+        // That of an account that is there already is not another one.
+        #expect(SignInForm.Answers(again, of: fields, isAgain: true)["name"] == " a b ")
         for (address, shown) in [
             ("ada:secret@nas:22/a", "ada@nas:22/a"), ("https://ada:a@b@nas", "https://ada@nas"),
             ("nas:22", "nas:22"), ("https://nas:8443/a", "https://nas:8443/a"),

@@ -1,4 +1,5 @@
 import Dispatch
+import OortCatalog
 import OortModel
 import Synchronization
 import Testing
@@ -36,6 +37,45 @@ struct EvictionTests {
         #expect(disk.meanwhile == nil)
         #expect(store.usage.cached == 10 * size)
         #expect(fixture.files("cache").count == 9)
+    }
+
+    @Test("where what is pinned is above the limit, not each close looks for what may go")
+    func pinnedAboveTheLimit() async throws {
+        let size = Int64(1 << 20)
+        var settings = ContentStoreSettings()
+        (settings.limit, settings.reserve) = (size, 1)
+        let fixture = try StoreFixture(settings: settings, saveInterval: .seconds(3600))
+        let store = fixture.store
+        for name in ["kept", "also kept"] {
+            let inode = try await fixture.tellOfItem(name, revision: "1", size: size)
+            try await fixture.catalog.pin(inode, until: nil)
+        }
+        func read(_ name: String) async throws {
+            let content = try fixture.remote(name, [UInt8](repeating: 1, count: Int(size)))
+            _ = try await content.bytes(0..<size)
+            await content.verified()
+            store.close(content)
+            await store.save()
+        }
+        try await read("kept")
+        try await read("also kept")
+        #expect(store.mayEvict)
+        await store.evict()
+        #expect(store.usage.cached == 2 * size && !store.mayEvict)
+        try await read("kept")
+        #expect(!store.mayEvict)
+        // One that may go is looked for, and found.
+        try await read("other")
+        #expect(store.mayEvict)
+        await store.evict()
+        #expect(store.usage.cached == 2 * size)
+        await store.evict()
+        #expect(!store.mayEvict)
+        // So is what need not be kept any longer, by whoever takes its pin away.
+        let pin = try #require(try await fixture.catalog.pins(at: 0).first?.inode)
+        _ = try await fixture.catalog.unpin(pin)
+        await store.evict()
+        #expect(store.usage.cached == size)
     }
 }
 

@@ -34,7 +34,7 @@ extension FTPTests {
                 #expect(failures.count == 3)
                 for failure in failures {
                     #expect(failure?.kind == .offline)
-                    #expect(failure?.detail.contains("the account's folder") == true)
+                    #expect(failure?.detail.hasPrefix("the account's folder") == true)
                 }
 
                 try FileManager.default.moveItem(atPath: world.root + "-x", toPath: world.root)

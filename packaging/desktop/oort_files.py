@@ -12,13 +12,13 @@ import time
 import unicodedata
 import urllib.parse
 
-# The emblem of each state, by the names that icon themes have.
+# The emblem of each state: icons of Oort's own, since not every theme has those for such states.
 EMBLEMS = {
-    "pinned": "emblem-favorite",
-    "cached": "emblem-default",
-    "pending": "emblem-synchronizing",
-    "failing": "emblem-important",
-    "conflict": "emblem-important",
+    "pinned": "emblem-oort-kept",
+    "cached": "emblem-oort-here",
+    "pending": "emblem-oort-sending",
+    "failing": "emblem-oort-attention",
+    "conflict": "emblem-oort-attention",
 }
 # What sets the reading direction (UAX #9).
 TURNING = "\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
@@ -26,6 +26,8 @@ TURNING = "\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2
 BELIEVED = 30
 # How many states are kept at most.
 KEPT = 5000
+# How many files are asked for again after that time, those that were asked for last: what a window shows.
+IN_SIGHT = 60
 # How many files are asked for at once: a mount that does not answer holds so many threads at most.
 ASKED_AT_ONCE = 4
 # How long changes are gathered before what a window shows is looked through, in seconds.
@@ -185,6 +187,7 @@ class Oort:
         self.mount_conflicts, self.awaits_conflicts = {}, set()
         self.known_mounts = (0, [])
         self.watched = set()
+        self.looks_again = False
 
     # What a file manager asks.
 
@@ -253,6 +256,21 @@ class Oort:
         self._ask()
         if old is None or old.__dict__ != state.__dict__:
             self.refresh(path)
+        if not self.looks_again:
+            self.looks_again = True
+            self.loop.after(BELIEVED, self._look_again)
+
+    def _look_again(self):
+        """Asks again of what a window may show: no notice tells of a pin, or of a copy that came or went, and
+        file managers do not ask by themselves."""
+        self.looks_again = False
+        for path in list(self.states)[-IN_SIGHT:]:
+            then, _ = self.states[path]
+            if (self.is_ours(path) and time.monotonic() - then >= BELIEVED
+                    and path not in self.asked and path not in self.wanted):
+                self.wanted[path] = None
+        # Each answer has it go on.
+        self._ask()
 
     def forget(self, path):
         """Soon asks again of a path, of what lies below it, and of the folders that it lies in."""

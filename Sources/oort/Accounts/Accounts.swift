@@ -99,10 +99,18 @@ struct Accounts: Sendable {
                 let connection = try connection(of: newcomer, service, secretsIn: trial)
                 newcomer.address = try Self.json(try await connection.folder(at: path))
             }
+            // A password that nobody wants to be sent any more is not.
+            guard !Task.isCancelled else { throw ProviderError(.cancelled, detail: "cancelled") }
             let connection = try connection(of: newcomer, service, secretsIn: trial)
-            let result: Result<AccountIdentity, ProviderError>
-            do throws(ProviderError) { result = .success(try await connection.identity()) } catch {
-                result = .failure(error)
+            let result = await withTaskCancellationHandler {
+                () -> Result<AccountIdentity, ProviderError> in
+                do throws(ProviderError) { return .success(try await connection.identity()) } catch
+                {
+                    return .failure(error)
+                }
+            } onCancel: {
+                // Ends by itself.
+                Task { await connection.close() }
             }
             await connection.close()
             identity = try result.get()

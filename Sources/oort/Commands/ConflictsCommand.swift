@@ -23,19 +23,21 @@ struct ConflictsCommand: AsyncParsableCommand {
         let folders = try Folders(holding: path)
         let client = ControlClient(folders: folders)
         let isMounted = client.isMountRunning
-        var conflicts =
-            isMounted
-            ? try await client.conflicts() : try await RestingState(folders: folders).conflicts()
-        if let place = path.map({ MountPoint($0) }) {
-            conflicts.removeAll { !place.holds($0.theirs.path) && !place.holds($0.mine.path) }
-        }
+        var conflicts: [ConflictReport]
         if isMounted {
+            let wish = ConflictsRequest(path: path.map { MountPoint($0).path })
+            conflicts = try await client.conflicts(wish)
             for index in conflicts.indices {
                 conflicts[index].diff = TextDifference.of(
                     conflicts[index].theirs,
                     and: conflicts[index].mine
                 )
             }
+        } else {
+            conflicts = try await RestingState(folders: folders).conflicts(
+                below: path,
+                usuallyAt: try Surroundings(folders: folders).usualMountPoint
+            )
         }
         if json {
             Console.write(json: try ControlCoding.encode(conflicts, pretty: true))

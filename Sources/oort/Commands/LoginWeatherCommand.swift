@@ -13,7 +13,8 @@ struct LoginWeatherCommand: AsyncParsableCommand {
 
             Open-Meteo is free for private use. MET Norway's forecasts come from the Norwegian \
             weather service, for the whole world; places are looked up at Open-Meteo all the same. \
-            A second sign-in with another source keeps the places.
+            A second sign-in with another source keeps the places. There is no --root: the account has \
+            no folders but the places.
             """
     )
 

@@ -92,12 +92,10 @@ struct SearchCommand: AsyncParsableCommand {
             request.in = folder.map { MountPoint($0).path }
             try await client.search(request) { shown.show($0) }
         } else {
-            let settings = try Surroundings(folders: folders).settings
-            let mountPoint = settings.mountPoint.map { MountPoint($0) }
             try await RestingState(folders: folders).search(
                 request,
                 in: folder,
-                usuallyAt: mountPoint?.path ?? folders.defaultMountPoint
+                usuallyAt: try Surroundings(folders: folders).usualMountPoint
             ) { shown.show($0) }
         }
         try shown.finish(words: words)

@@ -22,6 +22,11 @@ struct Surroundings: Sendable {
             serviceNames: Services.all.map(\.name)
         ).read()
     }
+
+    /// Where the clouds are mounted unless a command says otherwise.
+    var usualMountPoint: String {
+        settings.mountPoint.map { MountPoint($0).path } ?? folders.defaultMountPoint
+    }
 }
 
 /// The flags of a mount.

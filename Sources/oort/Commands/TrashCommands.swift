@@ -24,7 +24,7 @@ struct TrashCommand: AsyncParsableCommand {
         if json {
             Console.write(json: try ControlCoding.encode(report, pretty: true))
         } else {
-            Console.write(TrashText.text(report))
+            Console.write(TrashText.text(report, below: path))
         }
         if report.entries.isEmpty, report.listed == nil, !report.notes.isEmpty {
             throw ExitCode.failure
@@ -329,10 +329,15 @@ struct VersionFile {
 
 /// What was deleted, in words.
 enum TrashText {
-    static func text(_ report: TrashReport) -> String {
+    /// What was deleted; `path` is where all of it lay, if a person named that.
+    static func text(_ report: TrashReport, below path: String?) -> String {
         var lines = report.entries.flatMap { Self.lines(of: $0) }
         if report.entries.isEmpty, !report.isCut, report.listed != nil || report.notes.isEmpty {
-            lines.append("The trash is empty.")
+            lines.append(
+                path.map {
+                    "The trash has nothing that lay at or below \(TerminalText.line($0))."
+                } ?? "The trash is empty."
+            )
         }
         if report.isCut {
             lines.append("There is more: name a folder to see what lay in it: oort trash PATH")

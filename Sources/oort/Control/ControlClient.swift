@@ -39,9 +39,13 @@ struct ControlClient: Sendable {
         ).paths
     }
 
-    /// The conflicts that are not ended, without their differences.
-    func conflicts() async throws(Failure) -> [ConflictReport] {
-        try await ask("GET", "/conflicts", Nothing(), answer: [ConflictReport].self)
+    /// The conflicts that are not ended, without their differences; only those of a path where one is named.
+    func conflicts(
+        _ wish: ConflictsRequest = ConflictsRequest()
+    ) async throws(Failure) -> [ConflictReport] {
+        wish.path == nil
+            ? try await ask("GET", "/conflicts", Nothing(), answer: [ConflictReport].self)
+            : try await ask("POST", "/conflicts", wish, answer: [ConflictReport].self)
     }
 
     /// Carries out a person's choice between two versions, and ends their conflict.

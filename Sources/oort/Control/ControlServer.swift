@@ -34,7 +34,7 @@ protocol MountControl: TakingBackControl {
     /// The paths of inodes, each under its number; those that are nowhere in the tree are left out.
     func paths(of inodes: [UInt64]) throws(Failure) -> [String: String]
     /// The conflicts that are not ended.
-    func conflicts() async throws(Failure) -> [ConflictReport]
+    func conflicts(_ wish: ConflictsRequest) async throws(Failure) -> [ConflictReport]
     /// Has the service get all of the file that a choice gives up, or refuses the choice.
     func prepareChoice(_ choice: ConflictChoice) async throws(Failure)
     /// Ends a conflict whose files both stay.
@@ -296,7 +296,11 @@ struct ControlServer: Service {
             let wish = try ControlCoding.decodeRequest(FreeRequest.self, from: message.body)
             try wish.check()
             return try .json(try await control.free(wish))
-        case ("GET", "/conflicts"): return try .json(try await control.conflicts())
+        case ("GET", "/conflicts"):
+            return try .json(try await control.conflicts(ConflictsRequest()))
+        case ("POST", "/conflicts"):
+            let wish = try ControlCoding.decodeRequest(ConflictsRequest.self, from: message.body)
+            return try .json(try await control.conflicts(wish))
         case ("POST", "/conflicts/choice"):
             let wish = try ControlCoding.decodeRequest(ConflictChoice.self, from: message.body)
             try await control.prepareChoice(wish)

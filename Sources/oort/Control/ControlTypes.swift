@@ -34,6 +34,8 @@ struct MountStatus: Codable, Hashable, Sendable {
     var cachedBytes: Int64
     /// The most bytes of such contents.
     var cacheLimit: Int64
+    /// Bytes in the cache that are pinned, where these alone are more than the limit; nil otherwise.
+    var keptAboveLimit: Int64?
     /// Bytes that may go up in a second; nil for no limit.
     var uploadLimit: Int64?
     /// Bytes that may come down in a second; nil for no limit.
@@ -345,6 +347,14 @@ struct ConflictReport: Codable, Hashable, Sendable {
     var theirs: Version
     /// How mine differs from theirs, line by line; nil for what is large or no text.
     var diff: String?
+}
+
+/// What the client asks when it wants to see the conflicts that are not ended.
+struct ConflictsRequest: ControlRequest, Hashable {
+    static let fields: Set = ["path"]
+
+    /// An absolute path under the mount point; nil for all accounts.
+    var path: String?
 }
 
 /// What the client asks when a conflict is over and both files stay.

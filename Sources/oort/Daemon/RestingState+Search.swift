@@ -55,7 +55,7 @@ extension RestingState {
     }
 
     /// The names from an account's down to a folder.
-    private static func names(_ folder: String, _ mountPoint: String) -> [String] {
+    static func names(_ folder: String, _ mountPoint: String) -> [String] {
         let path = MountPoint(folder).path
         let below =
             path == mountPoint

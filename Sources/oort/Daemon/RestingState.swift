@@ -82,12 +82,24 @@ struct RestingState {
 
     /// The conflicts that are not ended; paths begin with the account's name.
     ///
-    /// - Throws: `Failure` when the catalog cannot be read.
-    func conflicts() async throws(Failure) -> [ConflictReport] {
-        guard FileManager.default.fileExists(atPath: folders.catalogFile) else { return [] }
+    /// The folder or file whose conflicts are wanted, nil for all, is as typed: a path below where the
+    /// mount usually is, or one that begins with an account.
+    ///
+    /// - Throws: `Failure` for a path that is not known, and when the catalog cannot be read.
+    func conflicts(
+        below path: String?,
+        usuallyAt mountPoint: String
+    ) async throws(Failure) -> [ConflictReport] {
+        guard FileManager.default.fileExists(atPath: folders.catalogFile) else {
+            if let path { throw notKnown(path, mountPoint) }
+            return []
+        }
+        let names = path.map { Self.names($0, mountPoint) } ?? []
+        var isKnown = true
         do throws(CatalogError) {
             let catalog = try openCatalog()
             var found: [ConflictReport] = []
+            isKnown = try catalog.node(atPath: names) != nil
             for account in try catalog.accounts() {
                 for conflict in try await catalog.conflicts(account.id) {
                     found.append(
@@ -101,10 +113,24 @@ struct RestingState {
                 }
             }
             try catalog.close()
-            return found
+            if isKnown {
+                let place = MountPoint(standardized: names.joined(separator: "/"))
+                return found.filter {
+                    names.isEmpty || place.holds($0.theirs.path) || place.holds($0.mine.path)
+                }
+            }
         } catch {
             throw CatalogTrouble.failure(error, path: folders.catalogFile)
         }
+        throw notKnown(path ?? "", mountPoint)
+    }
+
+    private func notKnown(_ path: String, _ mountPoint: String) -> Failure {
+        Failure(
+            "No mount is running, and nothing is known of \(TerminalText.line(path)).",
+            advice: "Name a path below \(TerminalText.line(mountPoint)), or one that begins with "
+                + "an account's name."
+        )
     }
 
     /// What is kept on this machine; paths begin with the account's name.

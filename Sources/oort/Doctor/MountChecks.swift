@@ -49,6 +49,9 @@ struct MountChecks {
             if let trouble = mount.trouble {
                 findings.append(.trouble("mount", trouble, advice: nil))
             }
+            if let words = StatusText.keptAboveLimit(mount) {
+                findings.append(.trouble("cache", words, advice: nil))
+            }
             for folder in mount.foldersAside ?? [] {
                 findings.append(
                     .trouble(

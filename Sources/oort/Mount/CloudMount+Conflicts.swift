@@ -7,7 +7,17 @@ import OortSync
 import Synchronization
 
 extension CloudMount {
-    func conflicts() async throws(Failure) -> [ConflictReport] {
+    func conflicts(_ wish: ConflictsRequest) async throws(Failure) -> [ConflictReport] {
+        guard let path = wish.path else { return try await conflicts() }
+        // A path of no account, or where nothing lies, is told of.
+        _ = try targets(of: path)
+        let place = MountPoint(standardized: path)
+        return try await conflicts().filter {
+            place.holds($0.theirs.path) || place.holds($0.mine.path)
+        }
+    }
+
+    private func conflicts() async throws(Failure) -> [ConflictReport] {
         do throws(CatalogError) {
             var found: [ConflictReport] = []
             for account in try catalog.accounts() {

@@ -38,6 +38,13 @@ extension CloudMount {
             report.accounts.append(await status(of: account))
         }
         report.accounts.sort { $0.name < $1.name }
+        var kept: Int64 = 0
+        for account in mounted.values {
+            let sums = await account.keeper.report().sums
+            // What has no room is told of by itself.
+            kept = kept.addingSaturating(min(sums.cachedBytes, sums.bytesHere))
+        }
+        if kept > options.settings.cacheSize.bytes { report.mount?.keptAboveLimit = kept }
         return report
     }
 

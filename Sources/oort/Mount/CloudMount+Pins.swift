@@ -225,6 +225,7 @@ extension CloudMount {
 
     /// The keepers look at what is to be kept now.
     private func pinsChanged() async {
+        await store.evict()
         for account in accounts.withLock({ Array($0.values) }) {
             await account.keeper.pinsChanged()
         }

@@ -27,6 +27,8 @@ actor FolderPictures: PictureBringer {
     private struct Wish: Hashable {
         var inode: Inode
         var account: AccountID
+        /// Whether a maker of thumbnails was refused it.
+        var wasRefused = false
     }
 
     private static let atOnce = 2
@@ -103,7 +105,7 @@ actor FolderPictures: PictureBringer {
         // A program looks at it just now.
         waiting.removeAll { $0.inode == file }
         if waiting.count < Self.mostWaiting {
-            waiting.insert(Wish(inode: file, account: node.account), at: 0)
+            waiting.insert(Wish(inode: file, account: node.account, wasRefused: true), at: 0)
         }
         work()
     }
@@ -211,9 +213,13 @@ actor FolderPictures: PictureBringer {
     }
 
     private func make(_ wish: Wish) async {
-        guard let node = node(wish.inode), isWanted(node),
-            let addresses = addresses(of: node)
-        else { return }
+        guard let node = node(wish.inode), let addresses = addresses(of: node) else { return }
+        guard isWanted(node) else {
+            // It came while a maker of thumbnails was on its way to say that there is none: so windows were
+            // told, after they had looked.
+            if wish.wasRefused, mayHavePicture(node) { touch(node) }
+            return
+        }
         let picture: Data?
         do throws(ProviderError) { picture = try await fetch(node) } catch {
             failed(wish, node, error)

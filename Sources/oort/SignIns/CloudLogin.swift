@@ -38,6 +38,8 @@ struct CloudLogin {
         let path = try beginning(context.person)
         let known = try await client(context)
         let credentials: Credentials
+        // Who brings tokens of their own keeps them.
+        var granted: SignIn?
         if let tokens = try tokenFile.map(TokenFile.read) ?? tokens {
             credentials = Credentials(client: known, tokens: tokens)
         } else {
@@ -51,12 +53,44 @@ struct CloudLogin {
             do throws(SignInError) {
                 credentials = Credentials(client: client, tokens: try await consent(signIn))
             } catch { throw failure(error, context.person) }
+            granted = signIn
         }
-        try await context.entry.add(
-            credentials,
-            beginningAt: path,
-            service: service,
-            name: name
+        let entered: RegisteredAccount
+        do {
+            entered = try await context.entry.enter(
+                credentials,
+                beginningAt: path,
+                service: service,
+                name: name
+            )
+        } catch {
+            if let granted { await takeBack(credentials.tokens, by: granted, context.person) }
+            throw error
+        }
+        try await context.entry.announce(entered, at: service, isSecret: true)
+    }
+
+    /// Has the service forget tokens that belong to no account now; if that fails, tells the person.
+    ///
+    /// Not where other machines of the person's would be signed out with them: then they are as good as lost.
+    private func takeBack(
+        _ tokens: Tokens,
+        by signIn: SignIn,
+        _ person: any SignInPerson
+    ) async {
+        guard signIn.service.revocation != nil, !signIn.service.revocationEndsAll else { return }
+        // Also of a sign-in that was cancelled, whose own requests end at once.
+        let removal = Task { () -> SignInError? in
+            do throws(SignInError) {
+                try await signIn.revoke(tokens)
+                return nil
+            } catch { return error }
+        }
+        guard let error = await removal.value else { return }
+        person.warn(
+            "\(service.title) could not be told to take back what it gave this sign-in: "
+                + "\(TerminalText.line("\(error)")). To be sure, remove Oort from the connected "
+                + "apps in your account's settings there."
         )
     }
 

@@ -87,7 +87,8 @@ struct DAVLogin {
                 to: Consent(
                     page: flow.loginURL,
                     service: "Nextcloud",
-                    program: program
+                    program: program,
+                    timeLimit: NextcloudLoginFlow.lifetime
                 )
             )
             let end = ContinuousClock.now + NextcloudLoginFlow.lifetime

@@ -93,9 +93,17 @@ struct SFTPLogin {
         _ secret: String?,
         _ folders: Folders
     ) async -> SSHFailure? {
+        guard !Task.isCancelled else { return SSHFailure(.cancelled, "the sign-in was cancelled") }
         let connection = connection(address, secret, folders)
-        var failure: SSHFailure?
-        do throws(SSHFailure) { try await connection.signIn() } catch { failure = error }
+        let failure = await withTaskCancellationHandler { () -> SSHFailure? in
+            do throws(SSHFailure) {
+                try await connection.signIn()
+                return nil
+            } catch { return error }
+        } onCancel: {
+            // Ends by itself.
+            Task { await connection.close() }
+        }
         await connection.close()
         return failure
     }

@@ -68,6 +68,8 @@ struct Consent: Hashable, Sendable {
     var service: String
     /// What the page calls this program; nil where it has the name of its registration.
     var program: String?
+    /// How long the person has for it.
+    var timeLimit: Duration
 }
 
 /// What a person can give for a sign-in; the raw value is the flag of `oort login`.

@@ -18,7 +18,7 @@ enum StatusOutcome: Int32 {
             return
         }
         if mount.trouble != nil || mount.foldersAside?.isEmpty == false || mount.foundBeneath != nil
-            || report.accounts.contains(where: \.needsPerson)
+            || mount.keptAboveLimit != nil || report.accounts.contains(where: \.needsPerson)
         {
             self = .needsPerson
         } else if report.accounts.contains(where: \.isBusy) {

@@ -18,6 +18,7 @@ enum StatusText {
                 "Cache: \(ByteSize(bytes: mount.cachedBytes)) of "
                     + "\(ByteSize(bytes: mount.cacheLimit))"
             )
+            if let words = keptAboveLimit(mount) { lines.append("! \(words)") }
             let limits = limits(up: mount.uploadLimit, down: mount.downloadLimit)
             if let limits { lines.append("\(limits) (oort limit --off lifts that)") }
             if let trouble = mount.trouble { lines.append("! \(shown(trouble))") }
@@ -46,6 +47,15 @@ enum StatusText {
             lines.append("No account is signed in; `oort login SERVICE` adds one.")
         }
         return lines
+    }
+
+    /// That more is pinned than the cache may have; nil where it is not.
+    static func keptAboveLimit(_ mount: MountStatus) -> String? {
+        mount.keptAboveLimit.map { kept in
+            "\(ByteSize(bytes: kept)) of the cache are pinned, more than cache_size "
+                + "(\(ByteSize(bytes: mount.cacheLimit))): nothing else stays in it. Raise "
+                + "cache_size in the settings and mount again, or unpin something (oort pins)."
+        }
     }
 
     /// What is said of an account: ten lines at most, whatever is pending.

@@ -26,13 +26,16 @@ extension SignInForm {
 
         private let secrets: [String: Secret]
 
-        /// Sorts the fields of a form that was sent.
-        init(_ form: [String: String], of fields: [Field]) {
+        /// Sorts the fields of a form that was sent; `isAgain` is whether it is that of an account that has its
+        /// name already, spaces at its ends included.
+        init(_ form: [String: String], of fields: [Field], isAgain: Bool = false) {
             var shown: [String: String] = [:]
             var secrets: [String: Secret] = [:]
             for field in fields {
                 guard let text = form[field.name] else { continue }
-                if field.isShown {
+                if isAgain, field.name == "name" {
+                    shown[field.name] = text
+                } else if field.isShown {
                     // Browsers send both characters of a line end.
                     let value = text.replacing("\r\n", with: "\n")
                         .trimmingCharacters(in: .whitespacesAndNewlines)
@@ -186,7 +189,9 @@ extension SignInForm {
             },
             consent: { signIn throws(SignInError) in
                 try await signIn.withBrowser(timeLimit: Self.consentLimit) { url in
-                    context.person.lead(to: Consent(page: url, service: title))
+                    context.person.lead(
+                        to: Consent(page: url, service: title, timeLimit: Self.consentLimit)
+                    )
                 }
             }
         )

@@ -36,6 +36,9 @@ extension Site {
                 "<p class=\"warning\">Programs wrote here before it was mounted: \(folder)</p>"
             )
         }
+        if let words = StatusText.keptAboveLimit(mount) {
+            aside.append("<p class=\"warning\">\(words)</p>")
+        }
         return """
             <section aria-label="The mount"><p>Mounted at <code>\(mount.mountPoint)</code>.</p>
             <p><label>Copies on this machine: \(size(mount.cachedBytes)) of \(size(mount.cacheLimit)) \

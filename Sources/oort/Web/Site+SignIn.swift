@@ -58,11 +58,12 @@ extension Site {
     func beginSignIn(_ form: [String: String]) async throws(Failure) -> SiteAnswer {
         let service = try service(named: form["kind"])
         let wish = SignInForm(service)
-        let answers = SignInForm.Answers(form, of: wish.fields)
+        let isAgain = form["again"] == "1"
+        let answers = SignInForm.Answers(form, of: wish.fields, isAgain: isAgain)
         let filled = SignInForm.Filled(
             service: service.name,
             values: answers.repeatable,
-            isAgain: form["again"] == "1"
+            isAgain: isAgain
         )
         let (folders, signIns) = (folders, signIns)
         let id = try signIns.begin(filled) { id in
@@ -185,7 +186,7 @@ extension Site {
             """
         return """
             <p>Log in there, and allow Oort in\(name). Oort never sees your password. This page goes on by \
-            itself as soon as you have. You have a quarter of an hour.</p>
+            itself as soon as you have. You have \(consent.timeLimit.components.seconds / 60) minutes.</p>
             \(isLink ? link : nil)\(elsewhere)
             """
     }
