@@ -35,7 +35,8 @@ struct HistoryOutcome: Sendable {
         for number in 0..<count {
             let own = seed &+ UInt64(number)
             guard let failure = run(own, steps).failure else { continue }
-            unsafe fputs("OORT_SEED=\(own) fails: \(failure). Steps are left out ...\n", stderr)
+            print("OORT_SEED=\(own) fails: \(failure). Steps are left out ...")
+            fflush(nil)
             let few = shrunk(steps) { run(own, $0).failure != nil }
             let shortest = run(own, few)
             let list = few.map(String.init).joined(separator: ",")
