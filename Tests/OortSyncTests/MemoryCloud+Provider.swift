@@ -92,7 +92,9 @@ extension MemoryCloud: Provider {
     ) async throws(ProviderError) -> FeedNews {
         state.withLock { $0.looksForNews += 1 }
         do {
-            try await Surroundings.sleep(for: .milliseconds(5))
+            // Time that costs nothing may be longer.
+            let pause = Surroundings.given == nil ? 5 : 100
+            try await Surroundings.sleep(for: .milliseconds(pause))
             // Waits that were begun before it fell silent end no sooner.
             if state.withLock({ $0.isSilent }) { try await Surroundings.sleep(for: .seconds(3600)) }
         } catch { throw self.error(.cancelled) }
