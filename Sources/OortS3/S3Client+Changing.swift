@@ -342,10 +342,8 @@ extension S3Client {
                 var made = entry(path.name ?? "", head)
                 made.revision = Revision(tag)
                 made.storedTime = nil
-                let isHash = abilities.tagsAreMD5 && !head.isTagOpaque && S3Head.canBeMD5(tag)
-                if isHash {
-                    made.hash = ContentHash(algorithm: .md5, value: tag.lowercased())
-                }
+                // The copy may be of what another client wrote since the look.
+                if !abilities.refusesStaleCopies, tag != head.tag { made.hash = nil }
                 return (made, head.tag)
             } catch {
                 switch error.kind {

@@ -203,7 +203,8 @@ public final class S3Client: PlaceClient {
         return entry
     }
 
-    /// A file as a listing shows it: without the modified time, which listings do not have.
+    /// A file as a listing shows it: without the modified time, which listings do not have, and without a
+    /// hash, since a listing does not tell how an object is encrypted, and so whether its ETag is one.
     func entry(_ name: String, _ object: S3Object) -> PlaceEntry {
         var entry = PlaceEntry.file(
             name,
@@ -213,9 +214,6 @@ public final class S3Client: PlaceClient {
         )
         entry.storedTime = object.modified
         entry.permissions = permissions
-        if abilities.tagsAreMD5, S3Head.canBeMD5(object.tag) {
-            entry.hash = ContentHash(algorithm: .md5, value: object.tag.lowercased())
-        }
         return entry
     }
 

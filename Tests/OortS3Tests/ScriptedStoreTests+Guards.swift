@@ -1,0 +1,40 @@
+import FlyingFox
+import Foundation
+import OortModel
+import OortS3
+import OortSignIn
+import OortTransport
+import Synchronization
+import Testing
+
+/// What a store's answers do not say, or say of the moment before.
+extension ScriptedStoreTests {
+    private static let tag = "900150983cd24fb0d6963f7d28e17f72"
+
+    private static func list(_ objects: [(String, String)]) -> Answer {
+        let contents = objects.map {
+            "<Contents><Key>\($0.0)</Key><Size>3</Size>"
+                + "<ETag>&quot;\($0.1)&quot;</ETag></Contents>"
+        }
+        return answer(
+            200,
+            "<ListBucketResult><IsTruncated>false</IsTruncated>\(contents.joined())"
+                + "</ListBucketResult>"
+        )
+    }
+
+    @Test("a listing's ETag is no hash, since the object may be encrypted by KMS; a head's may be one")
+    func tagsInListings() async throws {
+        try await with({ request, _ in
+            guard request.method == .HEAD else { return Self.list([("f", Self.tag)]) }
+            return Self.answer(200, "abc", ["ETag": "\"\(Self.tag)\""])
+        }) { client, _ in
+            let listed = try #require(try await client.listing(of: .root).entries.first)
+            let paged = try #require(try await client.snapshot(page: nil).entries.first?.entry)
+            #expect(listed.hash == nil && paged.hash == nil)
+            #expect(listed.revision == Revision(Self.tag) && paged.revision == Revision(Self.tag))
+            let looked = try await client.entry(at: RemotePath(["f"]))
+            #expect(looked.hash == ContentHash(algorithm: .md5, value: Self.tag))
+        }
+    }
+}
