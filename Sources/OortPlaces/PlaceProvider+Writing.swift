@@ -161,12 +161,20 @@ extension PlaceProvider {
         if row.entry.kind == .folder { try await lookThrough(row.id) }
         try await refusable(in: parent) { () async throws(ProviderError) in
             do throws(ProviderError) {
-                try await client.delete(
-                    row.entry.kind,
-                    at: path,
-                    revision: known,
-                    mark: client.trashMark(of: row.entry, at: path, id: map.id(of: row.id))
-                )
+                let mark = client.trashMark(of: row.entry, at: path, id: map.id(of: row.id))
+                if row.entry.kind == .folder, client.traits.deletesKnownOnly {
+                    let contents = try await map.read { database in
+                        try PlaceTransaction(database: database).contents(of: row.id, at: path)
+                    }
+                    try await client.deleteFolder(at: path, holding: contents, mark: mark)
+                } else {
+                    try await client.delete(
+                        row.entry.kind,
+                        at: path,
+                        revision: known,
+                        mark: mark
+                    )
+                }
             } catch {
                 // If there is a trash that cannot take it, it is not deleted.
                 guard error.kind == .unsupported, row.entry.kind == .folder,

@@ -132,13 +132,15 @@ public final class S3Client: PlaceClient {
         provider.makesMissingFolders = true
         provider.maximumWritesInFlight = 32
         provider.largestRangeRequest = 16 << 20
-        return PlaceTraits(
+        var places = PlaceTraits(
             provider: provider,
             scan: .snapshots,
             listingsInFlight: 4,
             movesFolders: false,
             deletesToTrash: abilities.keepsVersions
         )
+        places.deletesKnownOnly = true
+        return places
     }
 
     public func makeHasher() -> any ContentHasher { S3Hasher() }

@@ -37,4 +37,41 @@ extension ScriptedStoreTests {
             #expect(looked.hash == ContentHash(algorithm: .md5, value: Self.tag))
         }
     }
+
+    @Test("what others save while a folder is being deleted stays, and ends the deletion")
+    func savesDuringDeletion() async throws {
+        let objects = Mutex([("d/1", "a"), ("d/2", "b"), ("d/3", "c")])
+        let writes = Mutex<[String]>([])
+        try await with({ request, _ in
+            guard request.method != .GET else {
+                let prefix = request.query.first { $0.name == "prefix" }?.value ?? ""
+                return Self.list(objects.withLock { $0.filter { $0.0.hasPrefix(prefix) } })
+            }
+            writes.withLock { $0.append(request.method.rawValue) }
+            guard request.method == .POST else { return Self.answer(204) }
+            // Somebody else's new file, and new content of one that was listed.
+            objects.withLock { $0 = [("d/2", "theirs"), ("d/new", "theirs")] }
+            return Self.answer(
+                200,
+                "<DeleteResult><Error><Key>d/2</Key><Code>PreconditionFailed</Code></Error>"
+                    + "</DeleteResult>"
+            )
+        }) { client, _ in
+            var contents = PlaceContents()
+            contents.folders = [RemotePath(["d"])]
+            contents.files = [("1", "a"), ("2", "b"), ("3", "c")].map {
+                (RemotePath(["d", $0.0]), Revision($0.1))
+            }
+            let ended = await kind {
+                try await client.deleteFolder(
+                    at: RemotePath(["d"]),
+                    holding: contents,
+                    mark: nil
+                )
+            }
+            #expect(ended == .preconditionFailed)
+        }
+        #expect(writes.withLock(\.self) == ["POST"])
+        #expect(objects.withLock { $0.map(\.0) } == ["d/2", "d/new"])
+    }
 }
