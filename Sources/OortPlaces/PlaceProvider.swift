@@ -109,6 +109,7 @@ public final class PlaceProvider: Provider {
         var place: FeedPlace
         if let cursor {
             place = try FeedPlace(cursor, of: map.generation)
+            if place.enumeration == nil { map.hasToldAll() }
             let last = try await map.read { try PlaceTransaction(database: $0).lastChange() }
             guard place.position <= last else {
                 throw ProviderError(
@@ -160,6 +161,7 @@ public final class PlaceProvider: Provider {
     public func hasStored(upTo cursor: Cursor) {
         // A cursor of another map does not apply to this one.
         guard let place = try? FeedPlace(cursor, of: map.generation) else { return }
+        if place.enumeration == nil { map.hasToldAll() }
         stored.withLock { $0 = max($0, place.position) }
     }
 
@@ -174,7 +176,8 @@ public final class PlaceProvider: Provider {
         since cursor: Cursor,
         atMost limit: Duration
     ) async throws(ProviderError) -> FeedNews {
-        _ = try FeedPlace(cursor, of: map.generation)
+        let place = try FeedPlace(cursor, of: map.generation)
+        if place.enumeration == nil { map.hasToldAll() }
         try await client.waitForNews(atMost: limit)
         await scan.want()
         return .changed
