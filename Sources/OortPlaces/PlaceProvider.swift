@@ -19,6 +19,7 @@ public final class PlaceProvider: Provider {
     let moves: PlaceMoves
     let scan: PlaceScan
     let logger: Logger
+    private let now: @Sendable () -> Timestamp
     /// The change of the map up to which the feed has been stored.
     let stored = Mutex<Int64>(0)
 
@@ -35,11 +36,12 @@ public final class PlaceProvider: Provider {
         self.client = client
         self.map = map
         self.logger = logger
+        self.now = now
         var traits = client.traits.provider
         traits.feed = .scan
         traits.timeChangesRevision = true
         self.traits = traits
-        moves = PlaceMoves(client: client, map: map, turns: turns, logger: logger)
+        moves = PlaceMoves(client: client, map: map, turns: turns, logger: logger, now: now)
         scan = PlaceScan(
             client: client,
             map: map,
@@ -67,6 +69,8 @@ public final class PlaceProvider: Provider {
     public func signOut() async throws(ProviderError) { try await client.signOut() }
 
     public func makeHasher() -> any ContentHasher { client.makeHasher() }
+
+    public var remarks: [String] { moves.splitMoves.words(at: now()) }
 
     public func keepsDeleted(_ id: ItemID) -> Bool {
         guard client.traits.deletesToTrash, client.traits.mayHaveDisks else { return true }
