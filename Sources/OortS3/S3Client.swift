@@ -230,6 +230,34 @@ public final class S3Client: PlaceClient {
             // A bucket that is gone answers the same to a request for its object's head.
             guard S3Errors.words(in: answer.body)?.code != "NoSuchBucket" else { fallthrough }
             return nil
+        case 400, 401, 403: return try await headByReading(key)
+        default: throw S3Errors.error(answer, about: .object)
+        }
+    }
+
+    /// An object's head from the answer to a request for its first byte.
+    ///
+    /// An answer to HEAD has no body, so its 400 or 403 does not tell keys that have ended from an object
+    /// that may not be looked at. Once a body has told, keys are read anew and the request is repeated.
+    private func headByReading(_ key: String) async throws(ProviderError) -> S3Head? {
+        var request = S3Request("GET", key)
+        request.headers = [("Range", "bytes=0-0")]
+        // Not collected: a store that does not know ranges gives all of it.
+        let answer: HTTPResponse
+        switch try await api.stream(request) {
+        case .success(let streamed):
+            return try S3Head(streamed.head, size: streamed.head.wholeSize)
+        case .failure(let refusal): answer = refusal.answer
+        }
+        switch answer.head.status {
+        case 404 where S3Errors.words(in: answer.body)?.code != "NoSuchBucket": return nil
+        case 416:
+            // An empty object has no first byte; the keys are those that this request was let in with.
+            let again = try await api.exchange(S3Request("HEAD", key))
+            guard (200..<300).contains(again.head.status) else {
+                throw S3Errors.error(again, about: .object)
+            }
+            return try S3Head(again.head)
         default: throw S3Errors.error(answer, about: .object)
         }
     }

@@ -74,4 +74,73 @@ extension ScriptedStoreTests {
         #expect(writes.withLock(\.self) == ["POST"])
         #expect(objects.withLock { $0.map(\.0) } == ["d/2", "d/new"])
     }
+
+    /// Keys that are exchanged when the store refuses the first ones.
+    private actor ExchangedTokens: AccessTokens {
+        private(set) var exchanges = 0
+        private func secret(_ id: String) -> String {
+            S3Keys(accessKeyID: id, secretAccessKey: Secret("s")).secret.revealed()
+        }
+        func token() async throws(TransportError) -> String {
+            secret(exchanges == 0 ? "first" : "second")
+        }
+        func refresh(afterRejectionOf rejected: String) async throws(TransportError) -> String {
+            exchanges = 1
+            return secret("second")
+        }
+    }
+
+    @Test(
+        "keys that have ended are exchanged where the answer has no body",
+        arguments: [(403, "InvalidAccessKeyId"), (400, "ExpiredToken")]
+    )
+    func endedKeys(_ status: Int, _ code: String) async throws {
+        try await with({ request, _ in
+            let signature = request.headers[HTTPHeader("Authorization")] ?? ""
+            guard signature.contains("Credential=second/") else {
+                return request.method == .HEAD
+                    ? Self.answer(status) : Self.error(status, code)
+            }
+            let fields = [
+                "ETag": "\"\(Self.tag)\"", "Content-Range": "bytes 0-0/3",
+            ]
+            return request.method == .HEAD
+                ? Self.answer(200, "abc", ["ETag": "\"\(Self.tag)\""])
+                : Self.answer(206, "a", fields)
+        }) { _, place in
+            let wire = try CurlClient()
+            let tokens = ExchangedTokens()
+            let client = S3Client.make(
+                account: S3Account(place: place, abilities: S3Abilities()),
+                wire: wire,
+                tokens: tokens,
+                logger: quiet
+            )
+            let path = RemotePath(["f"])
+            for _ in 0..<2 {
+                let entry = try await client.entry(at: path)
+                #expect(entry.size == 3 && entry.revision == Revision(Self.tag))
+            }
+            #expect(await tokens.exchanges == 1)
+            await wire.shutdown()
+        }
+    }
+
+    @Test("an object that may not be looked at is refused in the store's words")
+    func refusedHeads() async throws {
+        let refusals = [
+            (403, "AccessDenied", ProviderError.Kind.noPermission),
+            (400, "InvalidRequest", .badRequest), (404, "NoSuchKey", .notFound),
+        ]
+        for (status, code, meaning) in refusals {
+            try await with({ request, _ in
+                guard request.query.isEmpty else { return Self.answer(200, Self.emptyList) }
+                return request.method == .HEAD
+                    ? Self.answer(status == 404 ? 403 : status) : Self.error(status, code)
+            }) { client, _ in
+                let refused = await kind { _ = try await client.entry(at: RemotePath(["f"])) }
+                #expect(refused == meaning)
+            }
+        }
+    }
 }
