@@ -5,8 +5,13 @@ public import OortSignIn
 public struct S3KeysError: Error, Hashable, Sendable, CustomStringConvertible {
     /// What is wrong and what to do.
     public let description: String
+    /// Whether the program that gives keys failed: it may give some the next time.
+    let mayPass: Bool
 
-    init(_ words: String) { description = words }
+    init(_ words: String, mayPass: Bool = false) {
+        description = words
+        self.mayPass = mayPass
+    }
 }
 
 /// What proves that a request comes from an account of S3.

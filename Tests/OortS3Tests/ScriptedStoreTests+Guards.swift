@@ -143,4 +143,53 @@ extension ScriptedStoreTests {
             }
         }
     }
+
+    @Test("a program that gives keys and fails for a while signs nobody out")
+    func failingProgram() async throws {
+        let folder = NSTemporaryDirectory() + "oort-aws-\(UUID().uuidString)"
+        defer { try? FileManager.default.removeItem(atPath: folder) }
+        try FileManager.default.createDirectory(
+            atPath: folder + "/.aws",
+            withIntermediateDirectories: true
+        )
+        try """
+        [profile p]
+        credential_process = /bin/sh -c 'printf x >>"$HOME/runs"; test -e "$HOME/down" && exit 255; \
+        printf "{\\"Version\\":1,\\"AccessKeyId\\":\\"k%s\\",\\"SecretAccessKey\\":\\"s\\",\
+        \\"Expiration\\":\\"$(cat "$HOME/end")\\"}" "$(wc -c <"$HOME/runs")"'
+        """.write(toFile: folder + "/.aws/config", atomically: true, encoding: .utf8)
+        func ends(_ text: String) throws {
+            try text.write(toFile: folder + "/end", atomically: true, encoding: .utf8)
+        }
+        // 2027-01-15 08:00:00.
+        let start = Date(timeIntervalSince1970: 1_800_000_000)
+        let passed = Mutex<TimeInterval>(0)
+        let tokens = S3ProfileTokens(
+            profile: "p",
+            environment: ["HOME": folder, "PATH": "/usr/bin:/bin"]
+        ) { start.addingTimeInterval(passed.withLock(\.self)) }
+        func id() async throws -> String {
+            try S3Keys(keyFile: Array(try await tokens.token().utf8)).accessKeyID
+        }
+        try ends("2027-01-15T08:05:00Z")
+        #expect(try await id() == "k1")
+        // The keys are good for less than ten minutes, and the program has no better ones yet.
+        for _ in 0..<5 { #expect(try await id() == "k1") }
+        #expect(FileManager.default.createFile(atPath: folder + "/down", contents: nil))
+        passed.withLock { $0 = 100 }
+        #expect(try await id() == "k1")
+        passed.withLock { $0 = 301 }
+        for _ in 0..<3 {
+            let failure = await #expect(throws: TransportError.self) { try await tokens.token() }
+            guard case .unreachable = failure else {
+                Issue.record("\(String(describing: failure))")
+                continue
+            }
+        }
+        try FileManager.default.removeItem(atPath: folder + "/down")
+        try ends("2027-01-15T09:00:00Z")
+        passed.withLock { $0 = 310 }
+        // Run once at first, once while the keys were good, once after their end, and now.
+        #expect(try await id() == "k4")
+    }
 }
