@@ -196,6 +196,11 @@ public protocol PlaceClient: Sendable {
     /// The service's trash; nil where it has none.
     var trash: (any Trash)? { get }
 
+    /// Whether what is deleted now can be restored: a trash may be switched off while the client lives.
+    ///
+    /// Answered at once, without the service.
+    var keepsDeleted: Bool { get }
+
     /// Earlier contents of files; nil where the service keeps none.
     var versions: (any VersionHistory)? { get }
 
@@ -236,6 +241,8 @@ extension PlaceClient {
     }
 
     public func trashMark(of entry: PlaceEntry, at path: RemotePath, id: ItemID) -> String? { nil }
+
+    public var keepsDeleted: Bool { traits.deletesToTrash }
 
     public var trash: (any Trash)? { nil }
     public var versions: (any VersionHistory)? { nil }

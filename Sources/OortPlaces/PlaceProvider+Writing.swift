@@ -399,7 +399,7 @@ extension PlaceProvider {
     /// Refuses unless a trash keeps the folder, since something in it has no name here, or could not be
     /// read.
     private func refuseUnseen(in folder: Int64) async throws(ProviderError) {
-        guard !client.traits.deletesToTrash else { return }
+        guard !client.keepsDeleted else { return }
         let path = try await map.read { try PlaceTransaction(database: $0).path(of: folder) }
         throw ProviderError(
             .noPermission,
@@ -418,7 +418,7 @@ extension PlaceProvider {
                 }
             }
             throw ProviderError(.preconditionFailed, detail: error.detail)
-        case .noPermission where client.traits.deletesToTrash:
+        case .noPermission where client.keepsDeleted:
             // Its contents were never seen here; the trash keeps them.
             logger.notice("a folder goes unseen", metadata: ["error": "\(error)"])
         default: throw error

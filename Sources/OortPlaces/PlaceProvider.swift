@@ -73,7 +73,9 @@ public final class PlaceProvider: Provider {
     public var remarks: [String] { moves.splitMoves.words(at: now()) }
 
     public func keepsDeleted(_ id: ItemID) -> Bool {
-        guard client.traits.deletesToTrash, client.traits.mayHaveDisks else { return true }
+        guard client.traits.deletesToTrash else { return true }
+        guard client.keepsDeleted else { return false }
+        guard client.traits.mayHaveDisks else { return true }
         do throws(ProviderError) {
             let number = try map.row(of: id)
             return try map.readBlocking { database in

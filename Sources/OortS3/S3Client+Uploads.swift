@@ -183,6 +183,7 @@ extension S3Client {
             let head = try await settled(error, upload, at: key)
             return uploaded(upload, tag: head.tag)
         }
+        learnVersion(answer.head)
         guard let tag = answer.head.header("ETag").map(S3Head.bare), !tag.isEmpty else {
             throw ProviderError(.malformedAnswer, detail: "an upload was answered without an ETag")
         }

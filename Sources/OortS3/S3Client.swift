@@ -49,6 +49,8 @@ public final class S3Client: PlaceClient {
         var archived: [ExactText: (tag: String, since: ContinuousClock.Instant)] = [:]
         /// When leftovers were last looked for.
         var lastCleaning: ContinuousClock.Instant?
+        /// Whether the bucket, which kept versions at the sign-in, keeps none of what is written now.
+        var isSuspended = false
     }
 
     /// A client over a stack that signs with `signer` and judges answers by `AnswerRules.s3`.
@@ -147,6 +149,18 @@ public final class S3Client: PlaceClient {
 
     public var trash: (any Trash)? { abilities.keepsVersions ? S3Trash(client: self) : nil }
 
+    public var keepsDeleted: Bool {
+        abilities.keepsVersions && !memory.withLock(\.isSuspended)
+    }
+
+    /// Learns from the answer to an upload whether the bucket still keeps versions: while that is
+    /// suspended, an object's version has no id but "null", and a deletion leaves nothing of it.
+    func learnVersion(_ head: HTTPResponseHead) {
+        guard abilities.keepsVersions else { return }
+        let id = head.header("x-amz-version-id") ?? "null"
+        memory.withLock { $0.isSuspended = id.isSameText(as: "null") }
+    }
+
     public func trashMark(of entry: PlaceEntry, at path: RemotePath, id: ItemID) -> String? {
         guard abilities.keepsVersions, let revision = entry.revision,
             let key = try? space.key(of: path)
@@ -173,6 +187,9 @@ public final class S3Client: PlaceClient {
 
     public func owner() async throws(ProviderError) -> PlaceOwner {
         _ = try await page(of: space.prefix, delimiter: nil, after: nil, atMost: 1)
+        if abilities.keepsVersions, let keepsVersions = await api.keepsVersions() {
+            memory.withLock { $0.isSuspended = !keepsVersions }
+        }
         return PlaceOwner(id: api.place.accountID, displayName: api.place.title)
     }
 

@@ -108,7 +108,7 @@ public struct S3Discovery: Sendable {
         abilities.listsByTokens = byTokens
         place.region = signer.region
         let api = S3API(client: client, place: place, signer: signer)
-        abilities.keepsVersions = await keepsVersions(api)
+        abilities.keepsVersions = await api.keepsVersions() ?? false
         var remarks: [String] = []
         if keys.isAnonymous {
             abilities.writes = false
@@ -244,14 +244,6 @@ public struct S3Discovery: Sendable {
             )
         }
         return root.first("Marker") == nil || root.first("KeyCount") != nil
-    }
-
-    private func keepsVersions(_ api: S3API) async -> Bool {
-        var request = S3Request("GET")
-        request.query = [("versioning", "")]
-        // If the keys may not ask, it is assumed that there are none.
-        let root = try? await api.element(request, about: .bucket)
-        return root?.text(of: "Status") == "Enabled"
     }
 }
 

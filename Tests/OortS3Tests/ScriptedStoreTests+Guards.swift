@@ -144,6 +144,51 @@ extension ScriptedStoreTests {
         }
     }
 
+    @Test("a bucket whose versions are suspended keeps nothing that is deleted, until they are not")
+    func suspendedVersions() async throws {
+        let versioning = Mutex("Suspended")
+        let versions = Mutex<[String?]>(["v1", "null", "v2", nil])
+        var abilities = S3Abilities()
+        abilities.keepsVersions = true
+        try await with(
+            abilities: abilities,
+            { request, _ in
+                if request.query.contains(where: { $0.name == "versioning" }) {
+                    let status = versioning.withLock(\.self)
+                    return Self.answer(
+                        200,
+                        "<VersioningConfiguration><Status>\(status)</Status>"
+                            + "</VersioningConfiguration>"
+                    )
+                }
+                guard request.method == .PUT else { return Self.answer(200, Self.emptyList) }
+                var fields = ["ETag": "\"\(Self.tag)\""]
+                fields["x-amz-version-id"] = versions.withLock { $0.removeFirst() }
+                return Self.answer(200, "", fields)
+            }
+        ) { client, _ in
+            #expect(client.keepsDeleted)
+            _ = try await client.owner()
+            #expect(!client.keepsDeleted)
+            let upload = PlaceUpload(
+                path: RemotePath(["f"]),
+                before: .file(nil),
+                size: 3,
+                hash: ContentHash(algorithm: .md5, value: Self.tag),
+                modifiedTime: nil,
+                mimeType: nil,
+                content: BytesSource(Array("abc".utf8))
+            )
+            for keeps in [true, false, true, false] {
+                _ = try await client.upload(upload, observer: SilentUploadObserver())
+                #expect(client.keepsDeleted == keeps)
+            }
+            versioning.withLock { $0 = "Enabled" }
+            _ = try await client.owner()
+            #expect(client.keepsDeleted)
+        }
+    }
+
     @Test("a program that gives keys and fails for a while signs nobody out")
     func failingProgram() async throws {
         let folder = NSTemporaryDirectory() + "oort-aws-\(UUID().uuidString)"
