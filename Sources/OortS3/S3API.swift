@@ -152,6 +152,9 @@ struct S3API: Sendable {
 
     // MARK: Bodies
 
+    /// The MD5 of an empty body, as `Content-MD5` has it.
+    static let digestOfNothing = Data(Insecure.MD5.hash(data: [UInt8]())).base64EncodedString()
+
     /// The fields that protect a content on its way; it is read once, and twice where it goes out
     /// unencrypted.
     ///

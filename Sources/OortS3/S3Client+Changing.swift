@@ -36,7 +36,10 @@ extension S3Client {
         let marker = marker(of: prefix)
         var request = S3Request("PUT", marker)
         request.body = .bytes([])
-        request.headers = [("Content-Type", "application/x-directory")]
+        // A bucket with Object Lock refuses a PUT without a digest.
+        request.headers = [
+            ("Content-Type", "application/x-directory"), ("Content-MD5", S3API.digestOfNothing),
+        ]
         if abilities.refusesTakenKeys { request.headers.append(("If-None-Match", "*")) }
         do throws(ProviderError) {
             _ = try await api.send(request, about: .creation)

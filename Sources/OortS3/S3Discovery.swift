@@ -361,6 +361,7 @@ private struct S3Probe {
         for key in [folderName, oddName] {
             var request = S3Request("PUT", key)
             request.body = .bytes([])
+            request.headers = [("Content-MD5", S3API.digestOfNothing)]
             statuses.append(try await api.exchange(request).head.status)
         }
         var list = S3Request("GET")

@@ -75,6 +75,22 @@ extension ScriptedStoreTests {
         #expect(objects.withLock { $0.map(\.0) } == ["d/2", "d/new"])
     }
 
+    @Test("a folder is made in a bucket that takes no upload without a digest")
+    func digestOfMarkers() async throws {
+        try await with({ request, _ in
+            guard request.method == .PUT else {
+                return request.method == .HEAD
+                    ? Self.answer(404) : Self.answer(200, Self.emptyList)
+            }
+            let digest = request.headers[HTTPHeader("Content-MD5")]
+            return digest == "1B2M2Y8AsgTpgAmY7PhCfg=="
+                ? Self.answer(200) : Self.error(400, "InvalidRequest")
+        }) { client, _ in
+            let made = try await client.createFolder(at: RemotePath(["new"]))
+            #expect(made.kind == .folder)
+        }
+    }
+
     /// Keys that are exchanged when the store refuses the first ones.
     private actor ExchangedTokens: AccessTokens {
         private(set) var exchanges = 0
