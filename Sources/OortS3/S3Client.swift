@@ -13,6 +13,9 @@ public final class S3Client: PlaceClient {
     public struct Settings: Sendable {
         /// Bytes of the largest upload in one piece.
         public var largestSimpleUpload: Int64 = 64 << 20
+        /// Bytes of the largest upload in one piece where the store heeds no condition: the look before it
+        /// must not be older than a short upload takes.
+        public var largestUnguardedUpload: Int64 = 5 << 20
         /// Bytes of a part, as long as 10,000 of them are enough.
         public var partSize: Int64 = 16 << 20
         /// Bytes of the largest copy in one piece.
@@ -21,6 +24,8 @@ public final class S3Client: PlaceClient {
         public var copyPartSize: Int64 = 512 << 20
         /// Keys on a page of a listing.
         public var pageSize = 1000
+        /// How long a run looks for no leftovers of earlier ones.
+        public var cleaningRest = Duration.seconds(3600)
         /// How long an object is assumed to be archived still: a restore takes minutes at least.
         public var archivedRest = Duration.seconds(300)
 
@@ -47,6 +52,8 @@ public final class S3Client: PlaceClient {
         var sessions: [ExactText: String] = [:]
         /// Objects of which the store said that they are archived, and since when.
         var archived: [ExactText: (tag: String, since: ContinuousClock.Instant)] = [:]
+        /// When the client was made.
+        let begun = ContinuousClock.now
         /// When leftovers were last looked for.
         var lastCleaning: ContinuousClock.Instant?
         /// Whether the bucket, which kept versions at the sign-in, keeps none of what is written now.
