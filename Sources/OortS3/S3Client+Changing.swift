@@ -76,7 +76,9 @@ extension S3Client {
         let marker = marker(of: prefix)
         var (count, pages) = (0, 0)
         var token: String?
+        var walk = PageWalk()
         repeat {
+            if let token { try walk.goOn(to: token) }
             let page = try await page(of: prefix, delimiter: "/", after: token, atMost: most + 1)
             if let found = page.objects.first(where: { $0.key.isSameText(as: marker) }) {
                 // With bytes it is a file of its own, which no marker may replace.

@@ -1,4 +1,5 @@
 public import Foundation
+import OortModel
 public import OortSignIn
 
 /// Why there are no keys; the words are for people and hold nothing of a secret.
@@ -55,6 +56,8 @@ public struct S3Keys: Hashable, Sendable {
         var access_key_id: String
         var secret_access_key: String
         var session_token: String?
+        /// Seconds since 1970; in no file of a person's.
+        var expires_at: Int64?
     }
 
     /// Reads a key file: `{"access_key_id":…, "secret_access_key":…, "session_token":…}`, the last
@@ -78,7 +81,8 @@ public struct S3Keys: Hashable, Sendable {
         self.init(
             accessKeyID: id,
             secretAccessKey: Secret(secret),
-            sessionToken: token.flatMap { $0.isEmpty ? nil : Secret($0) }
+            sessionToken: token.flatMap { $0.isEmpty ? nil : Secret($0) },
+            expires: file.expires_at.map { Date(timeIntervalSince1970: TimeInterval($0)) }
         )
     }
 
@@ -88,7 +92,8 @@ public struct S3Keys: Hashable, Sendable {
         let file = File(
             access_key_id: accessKeyID,
             secret_access_key: secretAccessKey.revealed(),
-            session_token: sessionToken?.revealed()
+            session_token: sessionToken?.revealed(),
+            expires_at: expires.map { Timestamp($0).seconds }
         )
         let encoder = JSONEncoder()
         encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
