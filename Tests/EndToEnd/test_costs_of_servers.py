@@ -82,7 +82,7 @@ ACTS = {
         "content": {"PUT": 1},
         "time": {"HEAD": 2, "PUT": 1},
         "folder": {"HEAD": 1, "PUT": 1},
-        "copy": {"HEAD": 3, "PUT": 2},
+        "copy": {"PUT": 1},
         "move": {"HEAD": 1, "PUT": 1, "DELETE": 1},
         "delete": {"DELETE": 1},
         # A look, a copy and a deletion of each file, and the folder's marker.

@@ -23,7 +23,7 @@ extension ScriptedStoreTests {
         )
     }
 
-    @Test("a listing's ETag is no hash, since the object may be encrypted by KMS; a head's may be one")
+    @Test("a listing's ETag is no hash, since the object may be encrypted; a head's may be one")
     func tagsInListings() async throws {
         try await with({ request, _ in
             guard request.method == .HEAD else { return Self.list([("f", Self.tag)]) }
