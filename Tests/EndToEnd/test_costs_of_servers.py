@@ -70,7 +70,7 @@ ACTS = {
         "content": {"PROPFIND 0": 1, "PUT": 1},
         "time": {"PROPFIND 0": 2, "PROPPATCH": 1},
         "folder": {"PROPFIND 0": 1, "MKCOL": 1},
-        "copy": {"PROPFIND 0": 5, "COPY": 1, "PROPPATCH": 1},
+        "copy": {"PUT": 1, "PROPFIND 0": 1},
         "move": {"PROPFIND 0": 1, "MOVE": 1},
         "delete": {"DELETE": 1},
         "move folder": {"PROPFIND 0": 1, "MOVE": 1},
