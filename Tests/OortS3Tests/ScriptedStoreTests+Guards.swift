@@ -253,4 +253,107 @@ extension ScriptedStoreTests {
         // Run once at first, once while the keys were good, once after their end, and now.
         #expect(try await id() == "k4")
     }
+
+    /// Keys that end in an hour.
+    private struct PassingTokens: AccessTokens {
+        let secret: String
+        init() {
+            var keys = S3Keys(accessKeyID: "a", secretAccessKey: Secret("s"))
+            keys.expires = Date().addingTimeInterval(3600)
+            secret = keys.secret.revealed()
+        }
+        func token() async throws(TransportError) -> String { secret }
+        func refresh(afterRejectionOf rejected: String) async throws(TransportError) -> String {
+            secret
+        }
+    }
+
+    @Test("a link ends with the keys that it is signed with, and says so")
+    func linksOfPassingKeys() async throws {
+        try await with({ _, _ in
+            Self.answer(200, "abc", ["ETag": "\"\(Self.tag)\""])
+        }) { _, place in
+            let wire = try CurlClient()
+            let client = S3Client.make(
+                account: S3Account(place: place, abilities: S3Abilities()),
+                wire: wire,
+                tokens: PassingTokens(),
+                logger: quiet
+            )
+            let item = ItemReference(id: ItemID(""), path: RemotePath(["f"]))
+            let link = try await client.links?.share(LinkWish(item: item, isFolder: false))
+            let end = try #require(link?.expires?.date)
+            #expect(end <= Date().addingTimeInterval(3600))
+            await wire.shutdown()
+        }
+    }
+
+    @Test("a store that leads back to the same page is not asked for ever")
+    func circles() async throws {
+        let count = Mutex(0)
+        try await with({ _, number in
+            count.withLock { $0 = number + 1 }
+            return Self.answer(
+                200,
+                "<ListBucketResult><IsTruncated>true</IsTruncated>\(Self.contents("f"))"
+                    + "<NextContinuationToken>t</NextContinuationToken></ListBucketResult>"
+            )
+        }) { client, _ in
+            #expect(await kind { _ = try await client.listing(of: .root) } == .malformedAnswer)
+        }
+        #expect(count.withLock(\.self) < 5)
+    }
+
+    @Test("a version that the store no longer has is no taken name")
+    func goneVersions() async throws {
+        var abilities = S3Abilities()
+        abilities.keepsVersions = true
+        try await with(
+            abilities: abilities,
+            { request, _ in
+                switch request.method {
+                case .PUT: Self.error(404, "NoSuchVersion")
+                case .HEAD: Self.answer(404)
+                default: Self.answer(200, Self.emptyList)
+                }
+            }
+        ) { client, _ in
+            let trash = try #require(client.trash)
+            let entry = TrashEntry(id: "v/f", name: "f", path: RemotePath(["f"]))
+            let root = ItemReference(id: ItemID(""), path: .root)
+            let refused = await kind {
+                try await trash.restore(entry, to: Placement(folder: root, name: "f"))
+            }
+            #expect(refused == .notFound)
+        }
+    }
+
+    @Test("an upload of an earlier run is left alone while this run may be about to continue it")
+    func oldUploads() async throws {
+        let path = NSTemporaryDirectory() + "oort-begun-\(UUID().uuidString)"
+        defer { try? FileManager.default.removeItem(atPath: path) }
+        let methods = Mutex<[String]>([])
+        try await with({ request, _ in
+            methods.withLock { $0.append(request.method.rawValue) }
+            return request.method == .DELETE
+                ? Self.answer(204) : Self.answer(200, Self.emptyList)
+        }) { _, place in
+            let account = S3Account(place: place, abilities: S3Abilities())
+            let wire = try CurlClient()
+            for rests in [true, false] {
+                try #"[{"id":"u","key":"k","begun":0}]"#
+                    .write(toFile: path, atomically: true, encoding: .utf8)
+                var settings = S3Client.Settings()
+                if !rests { settings.cleaningRest = .zero }
+                let client = World.client(account, wire, settings, begunUploads: path)
+                for _ in 0..<20 { _ = try await client.listing(of: .root) }
+                if rests {
+                    #expect(!methods.withLock { $0.contains("DELETE") })
+                } else {
+                    while !methods.withLock({ $0.contains("DELETE") }) { await Task.yield() }
+                }
+            }
+            await wire.shutdown()
+        }
+    }
 }
