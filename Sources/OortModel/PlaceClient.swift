@@ -139,6 +139,18 @@ public protocol PlaceClient: Sendable {
         mark: String?
     ) async throws(ProviderError)
 
+    /// Removes a folder with what is known to lie in it, and nothing else.
+    ///
+    /// Called in place of `delete` where `traits.deletesKnownOnly`.
+    ///
+    /// - Throws: `.preconditionFailed` when something else lies in it, or a file has another revision: some
+    ///   of what is known may be deleted by then.
+    func deleteFolder(
+        at path: RemotePath,
+        holding contents: PlaceContents,
+        mark: String?
+    ) async throws(ProviderError)
+
     /// What tells the entry's deletion from every other in `trash` (`TrashEntry.mark`); nil where nothing
     /// does.
     ///
@@ -184,6 +196,11 @@ public protocol PlaceClient: Sendable {
     /// The service's trash; nil where it has none.
     var trash: (any Trash)? { get }
 
+    /// Whether what is deleted now can be restored: a trash may be switched off while the client lives.
+    ///
+    /// Answered at once, without the service.
+    var keepsDeleted: Bool { get }
+
     /// Earlier contents of files; nil where the service keeps none.
     var versions: (any VersionHistory)? { get }
 
@@ -215,7 +232,17 @@ extension PlaceClient {
         try await delete(kind, at: path, revision: revision)
     }
 
+    public func deleteFolder(
+        at path: RemotePath,
+        holding contents: PlaceContents,
+        mark: String?
+    ) async throws(ProviderError) {
+        try await delete(.folder, at: path, revision: nil, mark: mark)
+    }
+
     public func trashMark(of entry: PlaceEntry, at path: RemotePath, id: ItemID) -> String? { nil }
+
+    public var keepsDeleted: Bool { traits.deletesToTrash }
 
     public var trash: (any Trash)? { nil }
     public var versions: (any VersionHistory)? { nil }
@@ -317,6 +344,9 @@ public struct PlaceTraits: Sendable {
     public var movesFolders: Bool
     /// Whether deleted items can be restored.
     public var deletesToTrash: Bool
+    /// Whether the service deletes no folder in one step, but each entry for itself, which may take long:
+    /// only what is known by then may go (`PlaceClient.deleteFolder`).
+    public var deletesKnownOnly = false
     /// Whether the account may lie on several disks: a folder that cannot be moved from one to another in
     /// one step (`.unsupported`) is moved piece by piece and, where there is no trash, deleted piece by
     /// piece.
@@ -342,6 +372,17 @@ public struct PlaceTraits: Sendable {
         self.movesFolders = movesFolders
         self.deletesToTrash = deletesToTrash
     }
+}
+
+/// What is known to lie in a folder and below.
+public struct PlaceContents: Sendable {
+    /// The files, each with the revision that is known.
+    public var files: [(path: RemotePath, revision: Revision)] = []
+    /// The folders, that one among them.
+    public var folders: [RemotePath] = []
+
+    /// Nothing is known.
+    public init() {}
 }
 
 /// Whose account it is, as far as a service of places says.

@@ -32,6 +32,11 @@ public protocol Provider: Sendable {
     /// Revokes the token at the service, where the service can; `.unsupported` where it cannot.
     func signOut() async throws(ProviderError)
 
+    /// What a person should know of what was done lately, in sentences without a stop; the newest first.
+    ///
+    /// Answered at once, without the service; forgotten with the process.
+    var remarks: [String] { get }
+
     // MARK: Change feed
 
     /// The next page of the change feed after `cursor`; without one, the first page of an
@@ -224,6 +229,8 @@ public struct SilentUploadObserver: UploadObserver {
 /// The defaults of a service without any of these.
 extension Provider {
     public func hasStored(upTo cursor: Cursor) {}
+
+    public var remarks: [String] { [] }
     public var trash: (any Trash)? { nil }
     public var undeletion: (any Undeletion)? { nil }
     public var versions: (any VersionHistory)? { nil }

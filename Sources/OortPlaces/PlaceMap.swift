@@ -20,6 +20,9 @@ public final class PlaceMap: Sendable {
     /// Writes that are in no transaction yet.
     private let waiting = Mutex<[Write]>([])
     private let isClosed = Atomic(false)
+    /// Whether the feed's reader has all of this generation: what has an id of an earlier one is then known
+    /// by another id, or gone.
+    private let isTold = Atomic(false)
     let generation: String
 
     /// Opens the map at `path`, or creates it; a file that is no sound database is put aside as
@@ -245,7 +248,8 @@ public final class PlaceMap: Sendable {
 
     /// The row of an id.
     ///
-    /// - Throws: `.outcomeUnknown` for an id of another generation, of which the map knows nothing.
+    /// - Throws: for an id of another generation `.outcomeUnknown`, until the feed's reader has been told
+    ///   of all that there is (`hasToldAll`), and then `.notFound`.
     func row(of id: ItemID) throws(ProviderError) -> Int64 {
         if id == Self.rootID { return Self.rootRow }
         if let (generation, row) = id.rawValue.cut(atFirst: "-"),
@@ -254,10 +258,14 @@ public final class PlaceMap: Sendable {
             return number
         }
         throw ProviderError(
-            .outcomeUnknown(retryAfter: nil),
+            isTold.load(ordering: .sequentiallyConsistent)
+                ? .notFound : .outcomeUnknown(retryAfter: nil),
             detail: "\(id) is of an earlier map of the account, which is read anew"
         )
     }
+
+    /// Notes that the feed's reader has stored an enumeration of this generation to its end.
+    func hasToldAll() { isTold.store(true, ordering: .sequentiallyConsistent) }
 
     // MARK: Transactions
 

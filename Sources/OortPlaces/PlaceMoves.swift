@@ -8,6 +8,9 @@ struct PlaceMoves: Sendable {
     let map: PlaceMap
     let turns: PlaceTurns
     let logger: Logger
+    let now: @Sendable () -> Timestamp
+    /// Moves that left something where it was.
+    let splitMoves = SplitMoves()
 
     /// Moves a row to a place; returns the row then.
     ///
@@ -206,13 +209,15 @@ struct PlaceMoves: Sendable {
             try await map.write { try PlaceTransaction(database: $0).noteBegun(row.id) }
         }
         do throws(ProviderError) {
-            if try await carryContents(from: old, to: new) {
-                // Entries that are not shown cannot be carried: they keep the folder at its old place.
+            let pieces = StayingPieces()
+            if try await carryContents(from: old, to: new, noting: pieces) {
+                // What stays keeps the folder at its old place.
                 if let parent = row.parent {
                     try await map.write { try PlaceTransaction(database: $0).makeDue(parent) }
                 }
+                splitMoves.add(from: old, to: new, pieces, at: now())
                 logger.warning(
-                    "a folder was moved, and its old place holds what is not shown, or is kept by the server",
+                    "a folder was moved, and its old place holds what cannot be moved",
                     metadata: ["old": "\(old)", "new": "\(new)"]
                 )
             }
@@ -244,7 +249,8 @@ struct PlaceMoves: Sendable {
     ///   refuses to move it.
     private func carryContents(
         from old: RemotePath,
-        to new: RemotePath
+        to new: RemotePath,
+        noting pieces: StayingPieces
     ) async throws(ProviderError) -> Bool {
         var left: Set<ExactText> = []
         for _ in 0..<Self.mostLooks {
@@ -268,14 +274,16 @@ struct PlaceMoves: Sendable {
             for entry in entries {
                 let (from, to) = (old.appending(entry.name), new.appending(entry.name))
                 do throws(ProviderError) {
-                    if try await !carryPiece(entry.kind, from: from, to: to) {
+                    if try await !carryPiece(entry.kind, from: from, to: to, noting: pieces) {
                         left.insert(ExactText(entry.name))
                     }
                 } catch {
                     // One piece that cannot be moved (an archived object, a file that the login may not
-                    // read) must not keep all others between two places.
+                    // read, one for which the service has no words) must not keep all others between two
+                    // places.
                     guard error.refusesThePiece else { throw error }
                     logger.warning("a piece of a folder stays", metadata: ["error": "\(error)"])
+                    pieces.note(from, reason: error.detail)
                     left.insert(ExactText(entry.name))
                 }
             }
@@ -289,7 +297,8 @@ struct PlaceMoves: Sendable {
     private func carryPiece(
         _ kind: PlaceEntry.Kind,
         from old: RemotePath,
-        to new: RemotePath
+        to new: RemotePath,
+        noting pieces: StayingPieces
     ) async throws(ProviderError) -> Bool {
         guard kind == .folder else {
             try await carryFile(from: old, to: new)
@@ -298,7 +307,7 @@ struct PlaceMoves: Sendable {
         do throws(ProviderError) { _ = try await client.createFolder(at: new, like: old) } catch {
             guard error.kind == .nameTaken else { throw error }
         }
-        return try await !carryContents(from: old, to: new)
+        return try await !carryContents(from: old, to: new, noting: pieces)
     }
 
     /// The entries of a folder that is being carried; nil if an earlier try, or another client, removed it,
@@ -341,13 +350,12 @@ struct PlaceMoves: Sendable {
 }
 
 extension ProviderError {
-    /// Whether only this piece cannot be moved, and certainly was not: the other pieces are still moved.
+    /// Whether only this piece cannot be moved, now and later: the other pieces are still moved.
+    ///
+    /// Of the lasting refusals not those that say that a folder is gone, or that there is no room: they
+    /// concern all pieces.
     fileprivate var refusesThePiece: Bool {
-        switch kind {
-        case .contentBlocked, .noPermission, .nameRefused, .nameTooLong, .tooLarge, .unsupported:
-            true
-        default: false
-        }
+        isLastingRefusal && !saysNothingIsThere && kind != .quotaExceeded
     }
 
     /// Whether there is nothing of the expected kind at a place, or no folder above it.

@@ -161,12 +161,20 @@ extension PlaceProvider {
         if row.entry.kind == .folder { try await lookThrough(row.id) }
         try await refusable(in: parent) { () async throws(ProviderError) in
             do throws(ProviderError) {
-                try await client.delete(
-                    row.entry.kind,
-                    at: path,
-                    revision: known,
-                    mark: client.trashMark(of: row.entry, at: path, id: map.id(of: row.id))
-                )
+                let mark = client.trashMark(of: row.entry, at: path, id: map.id(of: row.id))
+                if row.entry.kind == .folder, client.traits.deletesKnownOnly {
+                    let contents = try await map.read { database in
+                        try PlaceTransaction(database: database).contents(of: row.id, at: path)
+                    }
+                    try await client.deleteFolder(at: path, holding: contents, mark: mark)
+                } else {
+                    try await client.delete(
+                        row.entry.kind,
+                        at: path,
+                        revision: known,
+                        mark: mark
+                    )
+                }
             } catch {
                 // If there is a trash that cannot take it, it is not deleted.
                 guard error.kind == .unsupported, row.entry.kind == .folder,
@@ -391,7 +399,7 @@ extension PlaceProvider {
     /// Refuses unless a trash keeps the folder, since something in it has no name here, or could not be
     /// read.
     private func refuseUnseen(in folder: Int64) async throws(ProviderError) {
-        guard !client.traits.deletesToTrash else { return }
+        guard !client.keepsDeleted else { return }
         let path = try await map.read { try PlaceTransaction(database: $0).path(of: folder) }
         throw ProviderError(
             .noPermission,
@@ -410,7 +418,7 @@ extension PlaceProvider {
                 }
             }
             throw ProviderError(.preconditionFailed, detail: error.detail)
-        case .noPermission where client.traits.deletesToTrash:
+        case .noPermission where client.keepsDeleted:
             // Its contents were never seen here; the trash keeps them.
             logger.notice("a folder goes unseen", metadata: ["error": "\(error)"])
         default: throw error

@@ -19,6 +19,7 @@ public final class PlaceProvider: Provider {
     let moves: PlaceMoves
     let scan: PlaceScan
     let logger: Logger
+    private let now: @Sendable () -> Timestamp
     /// The change of the map up to which the feed has been stored.
     let stored = Mutex<Int64>(0)
 
@@ -35,11 +36,12 @@ public final class PlaceProvider: Provider {
         self.client = client
         self.map = map
         self.logger = logger
+        self.now = now
         var traits = client.traits.provider
         traits.feed = .scan
         traits.timeChangesRevision = true
         self.traits = traits
-        moves = PlaceMoves(client: client, map: map, turns: turns, logger: logger)
+        moves = PlaceMoves(client: client, map: map, turns: turns, logger: logger, now: now)
         scan = PlaceScan(
             client: client,
             map: map,
@@ -68,8 +70,12 @@ public final class PlaceProvider: Provider {
 
     public func makeHasher() -> any ContentHasher { client.makeHasher() }
 
+    public var remarks: [String] { moves.splitMoves.words(at: now()) }
+
     public func keepsDeleted(_ id: ItemID) -> Bool {
-        guard client.traits.deletesToTrash, client.traits.mayHaveDisks else { return true }
+        guard client.traits.deletesToTrash else { return true }
+        guard client.keepsDeleted else { return false }
+        guard client.traits.mayHaveDisks else { return true }
         do throws(ProviderError) {
             let number = try map.row(of: id)
             return try map.readBlocking { database in
@@ -109,6 +115,7 @@ public final class PlaceProvider: Provider {
         var place: FeedPlace
         if let cursor {
             place = try FeedPlace(cursor, of: map.generation)
+            if place.enumeration == nil { map.hasToldAll() }
             let last = try await map.read { try PlaceTransaction(database: $0).lastChange() }
             guard place.position <= last else {
                 throw ProviderError(
@@ -160,6 +167,7 @@ public final class PlaceProvider: Provider {
     public func hasStored(upTo cursor: Cursor) {
         // A cursor of another map does not apply to this one.
         guard let place = try? FeedPlace(cursor, of: map.generation) else { return }
+        if place.enumeration == nil { map.hasToldAll() }
         stored.withLock { $0 = max($0, place.position) }
     }
 
@@ -174,7 +182,8 @@ public final class PlaceProvider: Provider {
         since cursor: Cursor,
         atMost limit: Duration
     ) async throws(ProviderError) -> FeedNews {
-        _ = try FeedPlace(cursor, of: map.generation)
+        let place = try FeedPlace(cursor, of: map.generation)
+        if place.enumeration == nil { map.hasToldAll() }
         try await client.waitForNews(atMost: limit)
         await scan.want()
         return .changed

@@ -32,6 +32,25 @@ struct PlaceTransaction {
         )
     }
 
+    /// All that lies at and below a folder that lies at a path.
+    func contents(of folder: Int64, at path: RemotePath) throws -> PlaceContents {
+        var contents = PlaceContents()
+        var waiting = [(folder, path)]
+        while let (next, path) = waiting.popLast() {
+            contents.folders.append(path)
+            for child in try children(of: next) {
+                let place = path.appending(child.entry.name)
+                switch child.entry.kind {
+                case .folder: waiting.append((child.id, place))
+                case .file:
+                    guard let revision = child.entry.revision else { continue }
+                    contents.files.append((place, revision))
+                }
+            }
+        }
+        return contents
+    }
+
     /// Where a row lies; nil when there is no such row.
     func path(of id: Int64) throws -> RemotePath? {
         var names: [String] = []

@@ -141,7 +141,19 @@ struct S3API: Sendable {
         return signer.learn(serviceTime: date.date, refusing: terms)
     }
 
+    /// Whether the bucket keeps versions of what is written now; nil where the keys may not ask.
+    func keepsVersions() async -> Bool? {
+        var request = S3Request("GET")
+        request.query = [("versioning", "")]
+        // Without an answer, what was known before stands.
+        let root = try? await element(request, about: .bucket)
+        return root.map { $0.text(of: "Status") == "Enabled" }
+    }
+
     // MARK: Bodies
+
+    /// The MD5 of an empty body, as `Content-MD5` has it.
+    static let digestOfNothing = Data(Insecure.MD5.hash(data: [UInt8]())).base64EncodedString()
 
     /// The fields that protect a content on its way; it is read once, and twice where it goes out
     /// unencrypted.

@@ -7,7 +7,7 @@ extension S3Client {
     // MARK: Folders
 
     /// The object that keeps a folder that nothing else lies in.
-    private func marker(of prefix: String) -> String {
+    func marker(of prefix: String) -> String {
         abilities.listsMarkers ? prefix : prefix + S3Names.keeper
     }
 
@@ -36,7 +36,10 @@ extension S3Client {
         let marker = marker(of: prefix)
         var request = S3Request("PUT", marker)
         request.body = .bytes([])
-        request.headers = [("Content-Type", "application/x-directory")]
+        // A bucket with Object Lock refuses a PUT without a digest.
+        request.headers = [
+            ("Content-Type", "application/x-directory"), ("Content-MD5", S3API.digestOfNothing),
+        ]
         if abilities.refusesTakenKeys { request.headers.append(("If-None-Match", "*")) }
         do throws(ProviderError) {
             _ = try await api.send(request, about: .creation)
@@ -55,7 +58,7 @@ extension S3Client {
     /// In a bucket a folder exists as long as a key begins with its name: a client that lists it after the
     /// last key was deleted and before a marker arrives takes it for gone. A folder with more keys than
     /// this program deletes at once needs no marker.
-    private func keep(folderOf path: RemotePath) async throws(ProviderError) {
+    func keep(folderOf path: RemotePath) async throws(ProviderError) {
         guard let folder = path.parent, !folder.parts.isEmpty else { return }
         let prefix = try space.prefix(of: folder)
         guard !memory.withLock({ $0.isMarked(prefix) }) else { return }
@@ -73,7 +76,9 @@ extension S3Client {
         let marker = marker(of: prefix)
         var (count, pages) = (0, 0)
         var token: String?
+        var walk = PageWalk()
         repeat {
+            if let token { try walk.goOn(to: token) }
             let page = try await page(of: prefix, delimiter: "/", after: token, atMost: most + 1)
             if let found = page.objects.first(where: { $0.key.isSameText(as: marker) }) {
                 // With bytes it is a file of its own, which no marker may replace.
@@ -86,185 +91,6 @@ extension S3Client {
             pages += 1
         } while count <= most && token != nil && pages < Self.mostEmptyPages
         return (1...most).contains(count)
-    }
-
-    // MARK: Deleting
-
-    public func delete(
-        _ kind: PlaceEntry.Kind,
-        at path: RemotePath,
-        revision: Revision?
-    ) async throws(ProviderError) {
-        guard !path.parts.isEmpty else {
-            throw ProviderError(.noPermission, detail: "the account's root stays")
-        }
-        try await keep(folderOf: path)
-        switch kind {
-        case .file:
-            try await delete(key: try space.key(of: path), revision: revision)
-        case .folder:
-            let prefix = try space.prefix(of: path)
-            try await deleteAll(below: prefix)
-            memory.withLock { memory in
-                memory.marked = memory.marked.filter { !$0.key.text.begins(with: prefix) }
-            }
-        }
-    }
-
-    /// Removes the marker that keeps an empty folder; what has a longer key stays.
-    public func removeEmptyFolder(at path: RemotePath) async throws(ProviderError) {
-        try await keep(folderOf: path)
-        let prefix = try space.prefix(of: path)
-        try await delete(key: marker(of: prefix), revision: nil)
-        memory.withLock { $0.marked[ExactText(prefix)] = nil }
-    }
-
-    private func delete(key: String, revision: Revision?) async throws(ProviderError) {
-        for _ in 0..<3 {
-            var request = S3Request("DELETE", key)
-            if let revision {
-                if abilities.refusesStaleDeletions {
-                    request.headers.append(("If-Match", "\"\(revision.rawValue)\""))
-                } else {
-                    guard let head = try await head(key) else { return }
-                    guard Revision(head.tag) == revision else {
-                        throw ProviderError(
-                            .preconditionFailed,
-                            detail: "another revision is current"
-                        )
-                    }
-                    // A repetition could delete what another client wrote after the first try.
-                    request.repetition = .onlyIfNotDone
-                }
-            }
-            do throws(ProviderError) {
-                _ = try await api.send(request, about: .object)
-                return
-            } catch  where error.kind == .notFound {
-                return
-            } catch  where error.kind == .preconditionFailed {
-                // Some stores answer this when there is nothing, perhaps because an earlier try deleted it.
-                guard try await head(key) != nil else { return }
-                throw error
-            } catch {
-                guard case .outcomeUnknown = error.kind, request.repetition == .onlyIfNotDone else {
-                    throw error
-                }
-            }
-        }
-        throw ProviderError(.outcomeUnknown(retryAfter: nil), detail: "no answer to a deletion")
-    }
-
-    /// Deletes all keys that begin with a prefix; the folder's own marker goes last, so that a folder whose
-    /// deletion was interrupted still shows.
-    private func deleteAll(below prefix: String) async throws(ProviderError) {
-        let marker = marker(of: prefix)
-        var last: Set<ExactText>?
-        var isDeletingFolders = false
-        while true {
-            // From the beginning each time: deleted keys are no longer listed.
-            var keys: [String] = []
-            var token: String?
-            var pages = 0
-            repeat {
-                let page = try await page(of: prefix, delimiter: nil, after: token)
-                keys = page.objects.map(\.key).filter { $0.begins(with: prefix) }
-                keys.removeAll { $0.isSameText(as: marker) }
-                token = page.next
-                pages += 1
-                guard pages < Self.mostEmptyPages else {
-                    throw ProviderError(.malformedAnswer, detail: "empty pages without end")
-                }
-            } while keys.isEmpty && token != nil
-            guard !keys.isEmpty else { break }
-            let these = Set(keys.map { ExactText($0) })
-            guard these != last else {
-                // Where folders are real, each can be deleted once it is empty.
-                let folders = keys.filter { $0.ends(with: "/") }
-                guard folders.count == keys.count, !isDeletingFolders else {
-                    throw ProviderError(
-                        .outcomeUnknown(retryAfter: nil),
-                        detail: "the store lists what it was asked to delete"
-                    )
-                }
-                isDeletingFolders = true
-                for key in folders.sorted(by: { $0.utf8.count > $1.utf8.count }) {
-                    try await delete(key: key, revision: nil)
-                }
-                continue
-            }
-            isDeletingFolders = false
-            last = these
-            try await delete(keys: keys)
-        }
-        try await deleteRealFolders(below: prefix, depth: 0)
-        try await delete(key: marker, revision: nil)
-    }
-
-    /// Deletes folders without any key, which stores leave that keep keys in a tree of folders.
-    private func deleteRealFolders(
-        below prefix: String,
-        depth: Int
-    ) async throws(ProviderError) {
-        guard depth < S3Names.longestKey else { return }
-        var token: String?
-        var folders: [String] = []
-        repeat {
-            let page = try await page(of: prefix, delimiter: "/", after: token)
-            folders += page.prefixes.filter {
-                $0.begins(with: prefix) && !$0.isSameText(as: prefix)
-            }
-            token = page.next
-        } while token != nil && folders.count < Self.mostEmptyPages
-        for folder in folders {
-            try await deleteRealFolders(below: folder, depth: depth + 1)
-            try await delete(key: folder, revision: nil)
-        }
-    }
-
-    /// Deletes up to a page of keys.
-    private func delete(keys: [String]) async throws(ProviderError) {
-        // XML can carry no control characters but tab and line ends.
-        func isPlain(_ key: String) -> Bool {
-            key.unicodeScalars.allSatisfy { $0.value >= 0x20 || [9, 10, 13].contains($0.value) }
-        }
-        let many = abilities.deletesMany && keys.count > 1 ? keys.filter(isPlain) : []
-        for start in stride(from: 0, to: many.count, by: 1000) {
-            try await deleteTogether(many[start..<min(start + 1000, many.count)])
-        }
-        for key in keys where many.isEmpty || !isPlain(key) {
-            try await delete(key: key, revision: nil)
-        }
-    }
-
-    private func deleteTogether(_ keys: ArraySlice<String>) async throws(ProviderError) {
-        var xml = "<Delete xmlns=\"http://s3.amazonaws.com/doc/2006-03-01/\"><Quiet>true</Quiet>"
-        for key in keys { xml += "<Object><Key>\(S3API.escaped(key))</Key></Object>" }
-        xml += "</Delete>"
-        var request = S3Request("POST")
-        request.query = [("delete", "")]
-        request.isLong = true
-        let root: S3Element
-        do throws(ProviderError) {
-            root = try await api.element(
-                api.xml(xml, in: request),
-                named: "DeleteResult",
-                about: .bucket
-            )
-        } catch  where error.kind == .unsupported || error.kind == .badRequest {
-            for key in keys { try await delete(key: key, revision: nil) }
-            return
-        }
-        for failure in root.all("Error") {
-            let code = failure.text(of: "Code") ?? ""
-            guard code != "NoSuchKey" else { continue }
-            throw S3Errors.error(
-                status: code == "InternalError" ? 500 : 400,
-                head: HTTPResponseHead(status: 400, headers: [], httpVersion: "1.1"),
-                words: S3Errors.Words(code: code, message: failure.text(of: "Message") ?? ""),
-                about: .object
-            )
-        }
     }
 
     // MARK: Moving and copying
@@ -342,10 +168,8 @@ extension S3Client {
                 var made = entry(path.name ?? "", head)
                 made.revision = Revision(tag)
                 made.storedTime = nil
-                let isHash = abilities.tagsAreMD5 && !head.isTagOpaque && S3Head.canBeMD5(tag)
-                if isHash {
-                    made.hash = ContentHash(algorithm: .md5, value: tag.lowercased())
-                }
+                // The copy may be of what another client wrote since the look.
+                if !abilities.refusesStaleCopies, tag != head.tag { made.hash = nil }
                 return (made, head.tag)
             } catch {
                 switch error.kind {

@@ -26,7 +26,9 @@ extension S3Client {
         var isThere = folder.parts.isEmpty
         var token: String?
         var emptyPages = 0
+        var walk = PageWalk()
         repeat {
+            if let token { try walk.goOn(to: token) }
             let page = try await page(of: prefix, delimiter: "/", after: token)
             for object in page.objects {
                 learn(object)

@@ -45,7 +45,7 @@ extension S3Client {
         // An earlier upload of this run to the same key, which nothing will continue.
         let earlier = memory.withLock { $0.sessions[ExactText(key)] }
         if let earlier, earlier != stored?.id { await abort(earlier, at: key) }
-        if upload.size <= settings.largestSimpleUpload, stored?.isOf(upload, at: key) != true {
+        if upload.size <= largestInOnePiece(upload), stored?.isOf(upload, at: key) != true {
             return try await uploadWhole(upload, to: key, md5: md5, observer: observer)
         }
         let session = stored.flatMap { $0.isOf(upload, at: key) ? $0 : nil }
@@ -55,6 +55,20 @@ extension S3Client {
             await observer.sessionChanged(nil)
             return try await uploadParts(upload, to: key, going: nil, observer: observer)
         }
+    }
+
+    /// Where the store does not compare, an upload goes in parts from a few MiB on: the look before its end
+    /// is a moment old then, however long the bytes took.
+    private func largestInOnePiece(_ upload: PlaceUpload) -> Int64 {
+        let isGuarded =
+            switch upload.before {
+            case .nothing: abilities.refusesTakenKeys
+            case .file(nil): true
+            case .file: abilities.refusesStaleUploads
+            }
+        return isGuarded
+            ? settings.largestSimpleUpload
+            : min(settings.largestSimpleUpload, settings.largestUnguardedUpload)
     }
 
     // MARK: Conditions
@@ -183,6 +197,7 @@ extension S3Client {
             let head = try await settled(error, upload, at: key)
             return uploaded(upload, tag: head.tag)
         }
+        learnVersion(answer.head)
         guard let tag = answer.head.header("ETag").map(S3Head.bare), !tag.isEmpty else {
             throw ProviderError(.malformedAnswer, detail: "an upload was answered without an ETag")
         }
@@ -470,9 +485,11 @@ extension S3Client {
         }
     }
 
-    /// Looks for leftovers in the background, once a day.
+    /// Looks for leftovers in the background, once a day, and not in a run's first hour: what an earlier run
+    /// began, and this one is to continue, may be older than leftovers become.
     func cleanUp() {
         let isDue = memory.withLock { memory in
+            guard .now - memory.begun > settings.cleaningRest else { return false }
             if let last = memory.lastCleaning, .now - last < .seconds(86_400) { return false }
             memory.lastCleaning = .now
             return true

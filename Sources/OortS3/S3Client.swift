@@ -13,6 +13,9 @@ public final class S3Client: PlaceClient {
     public struct Settings: Sendable {
         /// Bytes of the largest upload in one piece.
         public var largestSimpleUpload: Int64 = 64 << 20
+        /// Bytes of the largest upload in one piece where the store heeds no condition: the look before it
+        /// must not be older than a short upload takes.
+        public var largestUnguardedUpload: Int64 = 5 << 20
         /// Bytes of a part, as long as 10,000 of them are enough.
         public var partSize: Int64 = 16 << 20
         /// Bytes of the largest copy in one piece.
@@ -21,6 +24,8 @@ public final class S3Client: PlaceClient {
         public var copyPartSize: Int64 = 512 << 20
         /// Keys on a page of a listing.
         public var pageSize = 1000
+        /// How long a run looks for no leftovers of earlier ones.
+        public var cleaningRest = Duration.seconds(3600)
         /// How long an object is assumed to be archived still: a restore takes minutes at least.
         public var archivedRest = Duration.seconds(300)
 
@@ -47,8 +52,12 @@ public final class S3Client: PlaceClient {
         var sessions: [ExactText: String] = [:]
         /// Objects of which the store said that they are archived, and since when.
         var archived: [ExactText: (tag: String, since: ContinuousClock.Instant)] = [:]
+        /// When the client was made.
+        let begun = ContinuousClock.now
         /// When leftovers were last looked for.
         var lastCleaning: ContinuousClock.Instant?
+        /// Whether the bucket, which kept versions at the sign-in, keeps none of what is written now.
+        var isSuspended = false
     }
 
     /// A client over a stack that signs with `signer` and judges answers by `AnswerRules.s3`.
@@ -132,18 +141,32 @@ public final class S3Client: PlaceClient {
         provider.makesMissingFolders = true
         provider.maximumWritesInFlight = 32
         provider.largestRangeRequest = 16 << 20
-        return PlaceTraits(
+        var places = PlaceTraits(
             provider: provider,
             scan: .snapshots,
             listingsInFlight: 4,
             movesFolders: false,
             deletesToTrash: abilities.keepsVersions
         )
+        places.deletesKnownOnly = true
+        return places
     }
 
     public func makeHasher() -> any ContentHasher { S3Hasher() }
 
     public var trash: (any Trash)? { abilities.keepsVersions ? S3Trash(client: self) : nil }
+
+    public var keepsDeleted: Bool {
+        abilities.keepsVersions && !memory.withLock(\.isSuspended)
+    }
+
+    /// Learns from the answer to an upload whether the bucket still keeps versions: while that is
+    /// suspended, an object's version has no id but "null", and a deletion leaves nothing of it.
+    func learnVersion(_ head: HTTPResponseHead) {
+        guard abilities.keepsVersions else { return }
+        let id = head.header("x-amz-version-id") ?? "null"
+        memory.withLock { $0.isSuspended = id.isSameText(as: "null") }
+    }
 
     public func trashMark(of entry: PlaceEntry, at path: RemotePath, id: ItemID) -> String? {
         guard abilities.keepsVersions, let revision = entry.revision,
@@ -171,6 +194,9 @@ public final class S3Client: PlaceClient {
 
     public func owner() async throws(ProviderError) -> PlaceOwner {
         _ = try await page(of: space.prefix, delimiter: nil, after: nil, atMost: 1)
+        if abilities.keepsVersions, let keepsVersions = await api.keepsVersions() {
+            memory.withLock { $0.isSuspended = !keepsVersions }
+        }
         return PlaceOwner(id: api.place.accountID, displayName: api.place.title)
     }
 
@@ -203,7 +229,8 @@ public final class S3Client: PlaceClient {
         return entry
     }
 
-    /// A file as a listing shows it: without the modified time, which listings do not have.
+    /// A file as a listing shows it: without the modified time, which listings do not have, and without a
+    /// hash, since a listing does not tell how an object is encrypted, and so whether its ETag is one.
     func entry(_ name: String, _ object: S3Object) -> PlaceEntry {
         var entry = PlaceEntry.file(
             name,
@@ -213,9 +240,6 @@ public final class S3Client: PlaceClient {
         )
         entry.storedTime = object.modified
         entry.permissions = permissions
-        if abilities.tagsAreMD5, S3Head.canBeMD5(object.tag) {
-            entry.hash = ContentHash(algorithm: .md5, value: object.tag.lowercased())
-        }
         return entry
     }
 
@@ -230,6 +254,34 @@ public final class S3Client: PlaceClient {
             // A bucket that is gone answers the same to a request for its object's head.
             guard S3Errors.words(in: answer.body)?.code != "NoSuchBucket" else { fallthrough }
             return nil
+        case 400, 401, 403: return try await headByReading(key)
+        default: throw S3Errors.error(answer, about: .object)
+        }
+    }
+
+    /// An object's head from the answer to a request for its first byte.
+    ///
+    /// An answer to HEAD has no body, so its 400 or 403 does not tell keys that have ended from an object
+    /// that may not be looked at. Once a body has told, keys are read anew and the request is repeated.
+    private func headByReading(_ key: String) async throws(ProviderError) -> S3Head? {
+        var request = S3Request("GET", key)
+        request.headers = [("Range", "bytes=0-0")]
+        // Not collected: a store that does not know ranges gives all of it.
+        let answer: HTTPResponse
+        switch try await api.stream(request) {
+        case .success(let streamed):
+            return try S3Head(streamed.head, size: streamed.head.wholeSize)
+        case .failure(let refusal): answer = refusal.answer
+        }
+        switch answer.head.status {
+        case 404 where S3Errors.words(in: answer.body)?.code != "NoSuchBucket": return nil
+        case 416:
+            // An empty object has no first byte; the keys are those that this request was let in with.
+            let again = try await api.exchange(S3Request("HEAD", key))
+            guard (200..<300).contains(again.head.status) else {
+                throw S3Errors.error(again, about: .object)
+            }
+            return try S3Head(again.head)
         default: throw S3Errors.error(answer, about: .object)
         }
     }

@@ -108,7 +108,7 @@ public struct S3Discovery: Sendable {
         abilities.listsByTokens = byTokens
         place.region = signer.region
         let api = S3API(client: client, place: place, signer: signer)
-        abilities.keepsVersions = await keepsVersions(api)
+        abilities.keepsVersions = await api.keepsVersions() ?? false
         var remarks: [String] = []
         if keys.isAnonymous {
             abilities.writes = false
@@ -245,14 +245,6 @@ public struct S3Discovery: Sendable {
         }
         return root.first("Marker") == nil || root.first("KeyCount") != nil
     }
-
-    private func keepsVersions(_ api: S3API) async -> Bool {
-        var request = S3Request("GET")
-        request.query = [("versioning", "")]
-        // If the keys may not ask, it is assumed that there are none.
-        let root = try? await api.element(request, about: .bucket)
-        return root?.text(of: "Status") == "Enabled"
-    }
 }
 
 /// Tries what a store can do.
@@ -369,6 +361,7 @@ private struct S3Probe {
         for key in [folderName, oddName] {
             var request = S3Request("PUT", key)
             request.body = .bytes([])
+            request.headers = [("Content-MD5", S3API.digestOfNothing)]
             statuses.append(try await api.exchange(request).head.status)
         }
         var list = S3Request("GET")

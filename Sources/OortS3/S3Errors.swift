@@ -91,6 +91,7 @@ enum S3Errors {
     ) -> String? {
         switch code {
         case "InvalidObjectState": return archivedWords
+        case "NoSuchVersion": return "the store has this version no longer"
         case "NoSuchBucket": return "there is no bucket of this name"
         case "InvalidAccessKeyId": return "the store does not know this access key"
         case "SignatureDoesNotMatch":
@@ -142,10 +143,9 @@ enum S3Errors {
         case _ where keyCodes.contains(code): return .signedOut
         case _ where clockCodes.contains(code) || regionCodes.contains(code): return .noPermission
         case "InvalidObjectState": return .contentBlocked
-        case "NoSuchKey": return .notFound
+        case "NoSuchKey", "NoSuchVersion": return .notFound
         case "NoSuchUpload", "InvalidPart", "InvalidPartOrder", "EntityTooSmall":
             return .sessionLost
-        case "NoSuchVersion": return .preconditionFailed
         case "ConditionalRequestConflict", "OperationAborted", "InvalidBucketState":
             return .rateLimited(retryAfter: retryAfter)
         case "PreconditionFailed":

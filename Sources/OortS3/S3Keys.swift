@@ -1,12 +1,18 @@
 public import Foundation
+import OortModel
 public import OortSignIn
 
 /// Why there are no keys; the words are for people and hold nothing of a secret.
 public struct S3KeysError: Error, Hashable, Sendable, CustomStringConvertible {
     /// What is wrong and what to do.
     public let description: String
+    /// Whether the program that gives keys failed: it may give some the next time.
+    let mayPass: Bool
 
-    init(_ words: String) { description = words }
+    init(_ words: String, mayPass: Bool = false) {
+        description = words
+        self.mayPass = mayPass
+    }
 }
 
 /// What proves that a request comes from an account of S3.
@@ -50,6 +56,8 @@ public struct S3Keys: Hashable, Sendable {
         var access_key_id: String
         var secret_access_key: String
         var session_token: String?
+        /// Seconds since 1970; in no file of a person's.
+        var expires_at: Int64?
     }
 
     /// Reads a key file: `{"access_key_id":…, "secret_access_key":…, "session_token":…}`, the last
@@ -73,7 +81,8 @@ public struct S3Keys: Hashable, Sendable {
         self.init(
             accessKeyID: id,
             secretAccessKey: Secret(secret),
-            sessionToken: token.flatMap { $0.isEmpty ? nil : Secret($0) }
+            sessionToken: token.flatMap { $0.isEmpty ? nil : Secret($0) },
+            expires: file.expires_at.map { Date(timeIntervalSince1970: TimeInterval($0)) }
         )
     }
 
@@ -83,7 +92,8 @@ public struct S3Keys: Hashable, Sendable {
         let file = File(
             access_key_id: accessKeyID,
             secret_access_key: secretAccessKey.revealed(),
-            session_token: sessionToken?.revealed()
+            session_token: sessionToken?.revealed(),
+            expires_at: expires.map { Timestamp($0).seconds }
         )
         let encoder = JSONEncoder()
         encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]

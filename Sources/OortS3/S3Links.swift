@@ -31,18 +31,20 @@ struct S3Links: LinkSharing {
         }
         let now = client.api.signer.serviceTime
         let left = wish.expires.map { $0.date.timeIntervalSince(now).rounded(.down) }
-        let validity = left.map { min(Duration.seconds($0), Self.longest) } ?? Self.longest
+        var validity = left.map { min(Duration.seconds($0), Self.longest) } ?? Self.longest
         guard validity >= .seconds(1) else {
             throw ProviderError(.badRequest, detail: "the end of the link is over")
         }
         let address = try client.address(of: wish.item.path)
         let url: String
         do throws(TransportError) {
-            url = try client.api.signer.presigned(
-                address,
-                with: try await tokens.token(),
-                validity: validity
-            )
+            let secret = try await tokens.token()
+            // A link ends with the keys that it is signed with.
+            if let end = (try? S3Keys(keyFile: Array(secret.utf8)))?.expires {
+                let rest = Duration.seconds(end.timeIntervalSince(now).rounded(.down))
+                validity = max(.seconds(1), min(validity, rest))
+            }
+            url = try client.api.signer.presigned(address, with: secret, validity: validity)
         } catch {
             if case .signedOut(let words) = error {
                 throw ProviderError(.unsupported, detail: words)

@@ -98,18 +98,18 @@ public struct S3Profile: Sendable {
         guard let program = words.first,
             let path = program.contains("/") ? program : Program.find(program, environment)
         else {
-            throw S3KeysError("the credential_process of profile \(name) is not installed")
+            throw failure("is not installed")
         }
         let result = await Program(path, Array(words.dropFirst()), environment: environment)
             .outcome(timeLimit: .seconds(60))
         guard let result, result.status == 0 else {
-            throw S3KeysError("the credential_process of profile \(name) failed")
+            throw failure("failed")
         }
         guard
             let answer = try? JSONDecoder().decode(ProcessAnswer.self, from: Data(result.output)),
             answer.Version == 1, !answer.AccessKeyId.isEmpty
         else {
-            throw S3KeysError("the credential_process of profile \(name) gave no keys")
+            throw failure("gave no keys")
         }
         return S3Keys(
             accessKeyID: answer.AccessKeyId,
@@ -117,6 +117,10 @@ public struct S3Profile: Sendable {
             sessionToken: answer.SessionToken.map { Secret($0) },
             expires: answer.Expiration.flatMap { try? Date($0, strategy: .iso8601) }
         )
+    }
+
+    private func failure(_ words: String) -> S3KeysError {
+        S3KeysError("the credential_process of profile \(name) \(words)", mayPass: true)
     }
 
     private struct ProcessAnswer: Decodable {
@@ -199,6 +203,17 @@ public actor S3ProfileTokens: AccessTokens {
     private let environment: [String: String]
     private let now: @Sendable () -> Date
     private var keys: S3Keys?
+    /// The reading that is under way: it is shared by all that ask meanwhile.
+    private var reading: Task<Result<S3Keys, S3KeysError>, Never>?
+    /// When the profile was last read, and what failed then.
+    private var last: (time: Date, failure: S3KeysError?)?
+
+    /// Keys are read this long before they end, as AWS's own tools do.
+    private static let ahead: TimeInterval = 600
+    /// While keys are still good, newer ones are looked for this often at most.
+    private static let rest: TimeInterval = 60
+    /// After a failure without keys, the program is run this often at most.
+    private static let restAfterFailure: TimeInterval = 2
 
     /// The keys of `profile` by the files that `environment` names.
     public init(
@@ -212,30 +227,64 @@ public actor S3ProfileTokens: AccessTokens {
     }
 
     public func token() async throws(TransportError) -> String {
-        // Ahead of their end, as AWS's own tools do.
-        if let keys, (keys.expires ?? .distantFuture) > now().addingTimeInterval(600) {
+        if let keys, isGood(keys, for: Self.ahead) { return keys.secret.revealed() }
+        if let keys, isGood(keys, for: 0), hasRead(within: Self.rest) {
             return keys.secret.revealed()
         }
-        return try await read().secret.revealed()
+        do throws(S3KeysError) { return try await read().secret.revealed() } catch {
+            // Keys are good until their end, whatever keeps the program from giving newer ones.
+            if let keys, isGood(keys, for: 0) { return keys.secret.revealed() }
+            throw transportError(error)
+        }
     }
 
     public func refresh(afterRejectionOf rejected: String) async throws(TransportError) -> String {
         if let keys, keys.secret.revealed() != rejected { return keys.secret.revealed() }
-        let newer = try await read().secret.revealed()
+        let newer: String
+        do throws(S3KeysError) { newer = try await read().secret.revealed() } catch {
+            throw transportError(error)
+        }
         guard newer != rejected else {
             throw .signedOut("the store refuses the keys of the profile \(profile)")
         }
         return newer
     }
 
-    private func read() async throws(TransportError) -> S3Keys {
-        do throws(S3KeysError) {
-            let newer = try await S3Profile(profile, environment: environment).currentKeys()
-            keys = newer
-            return newer
-        } catch {
-            throw .signedOut(error.description)
+    private func isGood(_ keys: S3Keys, for seconds: TimeInterval) -> Bool {
+        (keys.expires ?? .distantFuture) > now().addingTimeInterval(seconds)
+    }
+
+    private func hasRead(within seconds: TimeInterval) -> Bool {
+        last.map { (0..<seconds).contains(now().timeIntervalSince($0.time)) } ?? false
+    }
+
+    /// A program that fails is as a service that cannot be reached: the person need not sign in again.
+    private func transportError(_ error: S3KeysError) -> TransportError {
+        error.mayPass ? .unreachable(error.description) : .signedOut(error.description)
+    }
+
+    private func read() async throws(S3KeysError) -> S3Keys {
+        if let failure = last?.failure, hasRead(within: Self.restAfterFailure) { throw failure }
+        let task =
+            reading
+            ?? Task { [profile, environment] () -> Result<S3Keys, S3KeysError> in
+                do throws(S3KeysError) {
+                    let read = try S3Profile(profile, environment: environment)
+                    return .success(try await read.currentKeys())
+                } catch { return .failure(error) }
+            }
+        reading = task
+        let result = await task.value
+        if reading == task {
+            reading = nil
+            switch result {
+            case .success(let newer):
+                keys = newer
+                last = (now(), nil)
+            case .failure(let failure): last = (now(), failure)
+            }
         }
+        return try result.get()
     }
 }
 

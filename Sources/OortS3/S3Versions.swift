@@ -115,12 +115,7 @@ extension S3Client {
         let version = S3Text.percentEncoded(id, keepsSlash: false)
         request.headers = [("x-amz-copy-source", "\(place)?versionId=\(version)")]
         if isNew, abilities.refusesTakenCopies { request.headers.append(("If-None-Match", "*")) }
-        do throws(ProviderError) {
-            _ = try await api.element(request, about: isNew ? .creation : .object)
-        } catch {
-            throw error.kind == .preconditionFailed && isNew
-                ? ProviderError(.nameTaken, detail: error.detail) : error
-        }
+        _ = try await api.element(request, about: isNew ? .creation : .object)
     }
 }
 

@@ -183,7 +183,7 @@ public actor SyncEngine {
         var status = SyncStatus()
         status.trouble = trouble
         status.transfers = transfers
-        status.remarks = refusedDeletions.words(at: now)
+        status.remarks = refusedDeletions.words(at: now) + provider.remarks
         do throws(CatalogError) {
             status.pending = try await catalog.pending(account, limit: 1000)
             status.pendingCount = status.pending.count

@@ -81,8 +81,8 @@ COPY = {
     # Whether a copy has its original's time Box does not say: the time is set.
     "box": {"files/copy/post": 1, "files/put": 1},
 }
-# A new file whose content the account has by its hash: at OneDrive unlike contents may have one.
-KNOWN = {**COPY, "onedrive": CREATE["onedrive"]}
+# A new file whose content the account has by its hash: elsewhere unlike contents may have one, or be made so.
+KNOWN = {**CREATE, "dropbox": COPY["dropbox"]}
 # Moving or renaming anything, whatever it holds; at Box a folder.
 MOVE = {
     "dropbox": {"files/move_v2": 1},

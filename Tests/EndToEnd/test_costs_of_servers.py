@@ -70,7 +70,7 @@ ACTS = {
         "content": {"PROPFIND 0": 1, "PUT": 1},
         "time": {"PROPFIND 0": 2, "PROPPATCH": 1},
         "folder": {"PROPFIND 0": 1, "MKCOL": 1},
-        "copy": {"PROPFIND 0": 5, "COPY": 1, "PROPPATCH": 1},
+        "copy": {"PUT": 1, "PROPFIND 0": 1},
         "move": {"PROPFIND 0": 1, "MOVE": 1},
         "delete": {"DELETE": 1},
         "move folder": {"PROPFIND 0": 1, "MOVE": 1},
@@ -82,7 +82,7 @@ ACTS = {
         "content": {"PUT": 1},
         "time": {"HEAD": 2, "PUT": 1},
         "folder": {"HEAD": 1, "PUT": 1},
-        "copy": {"HEAD": 3, "PUT": 2},
+        "copy": {"PUT": 1},
         "move": {"HEAD": 1, "PUT": 1, "DELETE": 1},
         "delete": {"DELETE": 1},
         # A look, a copy and a deletion of each file, and the folder's marker.

@@ -220,6 +220,44 @@ def test_all_else_goes_out_while_an_upload_without_an_answer_is_read_back(
         server.stop()
 
 
+def test_a_damaged_map_and_an_upload_without_an_answer_keep_nothing_waiting(machine, folder):
+    """Of what was asked in a folder, the folder's id is of the map that is gone."""
+    server = Server("webdav", folder)
+    relay = HoldingRelay(server.port, "large")
+    server.door = relay.port
+    content = os.urandom(100_000)
+    try:
+        server.login(machine)
+        machine.mount()
+        drive = machine.ready("webdav")
+        (drive / "folder").mkdir()
+        (drive / "folder" / "there").write_text("there")
+        machine.sync()
+        (drive / "folder" / "there").write_text("changed")
+        (drive / "folder" / "large").write_bytes(content)
+        eventually(relay.has_arrived.is_set, "the file arrives")
+        machine.kill()
+        relay.may_read.set()
+        database = machine.state / "places" / "webdav.sqlite"
+        for ending in ["-wal", "-shm"]:
+            database.with_name(database.name + ending).unlink(missing_ok=True)
+        database.write_bytes(b"this is no database at all" * 1000)
+        machine.mount()
+        drive = machine.ready("webdav")
+        machine.sync()
+        assert machine.account("webdav")["state"] == "up to date"
+        (drive / "folder" / "more").write_text("more")
+        machine.sync()
+        found = server.tree()
+        assert found["folder/more"] == b"more"
+        # Nothing of what was written is lost, under whatever name.
+        assert {content, b"changed"} <= set(found.values())
+        assert local_tree(drive) == found
+    finally:
+        relay.shut()
+        server.stop()
+
+
 @pytest.mark.parametrize("server", ["sftp", "ftp"], indirect=True)
 def test_limits_hold(machine, server, drive):
     content = os.urandom(6 << 20)

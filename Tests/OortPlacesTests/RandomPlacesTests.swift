@@ -109,7 +109,7 @@ struct RandomPlacesTests {
 /// A provider over a service of places, and a reader of its feed.
 final class PlacesWorld {
     let client: MemoryPlaces
-    private let path: String
+    private var path: String
     private var map: PlaceMap
     private(set) var provider: PlaceProvider
     private(set) var replica: FeedReplica
@@ -159,9 +159,20 @@ final class PlacesWorld {
         provider = PlaceProvider(client: client, map: map, logger: Self.logger, now: now)
     }
 
+    /// The process dies, the map's file is no database any more, and the process begins anew.
+    func damageMap() throws {
+        end()
+        path += "-damaged"
+        try String(repeating: "no database at all", count: 1000)
+            .write(toFile: path, atomically: true, encoding: .utf8)
+        map = try PlaceMap(path: path)
+        provider = PlaceProvider(client: client, map: map, logger: Self.logger, now: now)
+        replica.loseCursor()
+    }
+
     func end() {
         map.close()
-        for ending in ["", "-wal", "-shm"] {
+        for ending in ["", "-wal", "-shm", ".damaged"] {
             try? FileManager.default.removeItem(atPath: path + ending)
         }
     }

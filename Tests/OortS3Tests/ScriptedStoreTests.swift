@@ -15,7 +15,7 @@ struct ScriptedStoreTests {
     typealias Request = FlyingFox.HTTPRequest
     typealias Answer = FlyingFox.HTTPResponse
 
-    private static func answer(
+    static func answer(
         _ status: Int,
         _ body: String = "",
         _ headers: [String: String] = [:]
@@ -29,22 +29,22 @@ struct ScriptedStoreTests {
         )
     }
 
-    private static func error(_ status: Int, _ code: String, _ more: String = "") -> Answer {
+    static func error(_ status: Int, _ code: String, _ more: String = "") -> Answer {
         answer(
             status,
             "<?xml version=\"1.0\"?>\n<Error><Code>\(code)</Code><Message>m</Message>\(more)</Error>"
         )
     }
 
-    private static let emptyList =
+    static let emptyList =
         "<ListBucketResult><IsTruncated>false</IsTruncated></ListBucketResult>"
 
-    private static func contents(_ key: String) -> String {
+    static func contents(_ key: String) -> String {
         "<Contents><Key>\(key)</Key><Size>1</Size><ETag>\"e\"</ETag></Contents>"
     }
 
     /// Runs `body` with a client whose requests `script` answers, given how many came before.
-    private func with(
+    func with(
         abilities: S3Abilities = S3Abilities(),
         signer: Bool = true,
         _ script: @escaping @Sendable (Request, Int) -> Answer,

@@ -508,6 +508,22 @@ struct EngineTests {
         }
     }
 
+    @Test(
+        "content of a hash that can be forged is sent, and never replaced by a copy of other bytes",
+        arguments: [HashAlgorithm.md5, .sha1, .quickXor]
+    )
+    func forgedHashes(algorithm: HashAlgorithm) async throws {
+        let cloud = MemoryCloud { $0.copiesFiles = true }
+        cloud.tellWeakHashes(as: algorithm)
+        try await World.run(cloud) { world in
+            try world.write("good", "ab")
+            try await world.settle()
+            try world.write("evil", "ba")
+            try await world.settle()
+            #expect(world.cloud.tree == ["good": "ab", "evil": "ba"])
+        }
+    }
+
     @Test("two items of one name are both shown, always the same way")
     func duplicates() async throws {
         let cloud = MemoryCloud(duplicates: true)

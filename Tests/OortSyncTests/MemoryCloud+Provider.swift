@@ -378,7 +378,7 @@ extension MemoryCloud: Provider {
 
     func makeHasher() -> any ContentHasher {
         passBlocking(.hashes)
-        return MemoryHasher(isWeak: state.withLock { $0.tellsWeakHashes })
+        return MemoryHasher(weakness: state.withLock { $0.weakness })
     }
 }
 

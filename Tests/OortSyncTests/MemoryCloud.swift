@@ -45,7 +45,8 @@ final class MemoryCloud: Sendable {
         var damagedUploads = 0
         var rewrites = false
         var tellsNoHashes = false
-        var tellsWeakHashes = false
+        /// As what weak hashes are told; nil where they are not weak.
+        var weakness: HashAlgorithm?
         var movesMakeRevisions = false
         var changeOfOriginal: [UInt8]?
         /// What somebody puts into the next folder that is deleted, just before.
@@ -206,8 +207,11 @@ final class MemoryCloud: Sendable {
     /// From now on no hash is reported of what is stored, as some services do.
     func tellNoHashes() { state.withLock { $0.tellsNoHashes = true } }
 
-    /// From now on two contents of the same bytes in another order have one hash, as at OneDrive some have.
-    func tellWeakHashes() { state.withLock { $0.tellsWeakHashes = true } }
+    /// From now on two contents of the same bytes in another order have one hash, as at OneDrive some have,
+    /// and as can be made for MD5.
+    func tellWeakHashes(as algorithm: HashAlgorithm = .quickXor) {
+        state.withLock { $0.weakness = algorithm }
+    }
 
     /// From now on what is moved has a new revision of the same bytes, as at Dropbox.
     func makeRevisionsOfMoves() { state.withLock { $0.movesMakeRevisions = true } }
@@ -548,7 +552,7 @@ final class MemoryCloud: Sendable {
     }
 
     private static func hash(_ bytes: [UInt8], _ state: State) -> ContentHash {
-        var hasher = MemoryHasher(isWeak: state.tellsWeakHashes)
+        var hasher = MemoryHasher(weakness: state.weakness)
         hasher.update(bytes[...])
         return hasher.finalize()
     }
@@ -778,18 +782,21 @@ extension MemoryCloud.State {
 
 /// FNV-1a: enough to distinguish test contents; or, where it is weak, a sum.
 struct MemoryHasher: ContentHasher {
-    var isWeak = false
+    let weakness: HashAlgorithm?
     private var value: UInt64 = 0xcbf2_9ce4_8422_2325
 
-    init(isWeak: Bool = false) { self.isWeak = isWeak }
+    /// A hasher, or one that is weak and goes by an algorithm's name.
+    init(weakness: HashAlgorithm? = nil) { self.weakness = weakness }
 
     mutating func update(_ bytes: ArraySlice<UInt8>) {
         for byte in bytes {
-            value = isWeak ? value &+ UInt64(byte) : (value ^ UInt64(byte)) &* 0x100_0000_01b3
+            value =
+                weakness == nil
+                ? (value ^ UInt64(byte)) &* 0x100_0000_01b3 : value &+ UInt64(byte)
         }
     }
 
     func finalize() -> ContentHash {
-        ContentHash(algorithm: isWeak ? .quickXor : .sha256, value: String(value, radix: 16))
+        ContentHash(algorithm: weakness ?? .sha256, value: String(value, radix: 16))
     }
 }
