@@ -537,7 +537,22 @@ struct Observer {
             id != item.id
         else { return }
         // Only the feed will report where the other one is, if anywhere.
-        if isFeed { try setMayBeGone(other, id) } else { unsure.insert(id) }
+        guard isFeed else {
+            unsure.insert(id)
+            return
+        }
+        try setMayBeGone(other, id)
+        guard other.kind == .folder, item.kind == .folder else { return }
+        // An enumeration has no promised order: what it named below this path before the folder that lies
+        // there now was taken for the other one's.
+        let named = try RemoteSubtree(of: other, database).ids(
+            database,
+            where: """
+                node.enumeration > (SELECT enumeration FROM node AS top WHERE top.inode = \
+                \(other.inode.column))
+                """
+        )
+        unsure.formUnion(named)
     }
 
     private mutating func setMayBeGone(_ node: Node, _ id: ItemID) throws {

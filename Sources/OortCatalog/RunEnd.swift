@@ -14,6 +14,7 @@ struct RunEnd {
     private let account: AccountID
     /// Items that operations of ours touched after the last page was asked for.
     private let suspects: Set<ItemID>
+    private var stored: Set<ItemID>?
 
     private var database: Database { transaction.database }
 
@@ -50,12 +51,20 @@ struct RunEnd {
         }
     }
 
-    private func isUnsure(_ id: ItemID) throws -> Bool {
-        try unsure.contains(id)
-            || database.has(
-                "SELECT 1 FROM unsure WHERE account = ? AND remote_id = ?",
-                [account.rawValue, id.rawValue]
-            )
+    private mutating func isUnsure(_ id: ItemID) throws -> Bool {
+        try unsure.contains(id) || storedDoubts().contains(id)
+    }
+
+    /// The items that were to be asked for before this end.
+    private mutating func storedDoubts() throws -> Set<ItemID> {
+        if let stored { return stored }
+        let found = try Set(
+            database.all("SELECT remote_id FROM unsure WHERE account = ?", [account.rawValue]) {
+                ItemID($0[0] as String)
+            }
+        )
+        stored = found
+        return found
     }
 
     /// Makes items unsure that were reported in a folder by a path that no folder has: a folder that was
@@ -98,7 +107,9 @@ struct RunEnd {
     }
 
     private mutating func takeOut(_ node: Node, of enumeration: Int64? = nil) throws {
-        switch try transaction.takeOutGone(node, suspects, unnamedIn: enumeration) {
+        // With a folder nothing goes that is to be asked for.
+        let doubts = try suspects.union(unsure).union(storedDoubts())
+        switch try transaction.takeOutGone(node, doubts, unnamedIn: enumeration) {
         case .takenOut(let ids): unsure.subtract(ids)
         case .doubtful(let ids): unsure.formUnion(ids)
         }

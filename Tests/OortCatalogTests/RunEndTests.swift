@@ -91,6 +91,25 @@ struct RunEndTests {
         #expect(try await catalog.pendingCount(account.id) == 0)
     }
 
+    @Test("what was reported in a folder that turns out to be another one is asked for")
+    func replacedFolder() async throws {
+        try await page(.told("a/", "a"), .told("a/x", "x"))
+        try await catalog.beginEnumeration(of: account.id)
+        // The order of the entries is no promise: this is in a folder that comes later.
+        try await page(.told("a/new", "new"), endsRun: false)
+        try await fixture.page([.told("a/", "b")]) { $0.endsEnumeration = true }
+        #expect(try await unsure() == ["new"])
+        try await answer(.told("a/new", "new"))
+        try await page()
+        try await fixture.plan()
+        #expect(try node("a")?.remoteID == ItemID("b"))
+        #expect(try node("a/new") != nil)
+        #expect(try node("a/x") == nil)
+        #expect(try await unsure().isEmpty)
+        #expect(try await !catalog.hasAnyThatMayBeGone(account.id))
+        #expect(try await catalog.pendingCount(account.id) == 0)
+    }
+
     // MARK: Items that may be gone
 
     @Test("a folder that may be gone is there until the run ends, and then gone with all in it")

@@ -22,7 +22,16 @@ struct HistoryOutcome: Sendable {
                 outcome.withLock { $0 = result }
             }
         } catch { outcome.withLock { $0.failure = "the run ends: \(error)" } }
-        return outcome.withLock(\.self)
+        let result = outcome.withLock(\.self)
+        if environment["OORT_STORY"] != nil { print(result.story) }
+        return result
+    }
+
+    private static let environment = ProcessInfo.processInfo.environment
+
+    /// The steps that `OORT_STEPS` names; nil for all.
+    static let chosenSteps = environment["OORT_STEPS"].map { steps in
+        steps.split(separator: ",").compactMap { Int($0) }
     }
 
     /// The first of so many histories that fails, in words, with as few of its steps as make it fail.

@@ -91,7 +91,9 @@ final class ShippedHistory {
         switch below(hasOthers ? 32 : 26) {
         case 0, 1: try await dieOrStart()
         case 2: faults()
-        case 3 where kind != .twins: service.forgetCursors()
+        case 3 where kind != .twins:
+            story.note("the service loses its cursors")
+            service.forgetCursors()
         case 3..<6: await push()
         case 26...: somebodyElse()
         default:
@@ -384,6 +386,7 @@ final class ShippedHistory {
             for machine in machines {
                 _ = await machine.world.engine.sync(timeout: .milliseconds(300))
             }
+            try await time.sleep(for: .milliseconds(300))
             difference = try await self.difference(before)
         } while !difference.isEmpty && time.now < end && failure == nil
         if !difference.isEmpty { fail(difference) }

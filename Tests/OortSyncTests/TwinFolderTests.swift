@@ -417,7 +417,7 @@ struct TwinFolderTests {
             HistoryOutcome.shortestFailure(
                 from: seed,
                 count: Self.histories,
-                steps: Array(0..<TwinHistory.length)
+                steps: HistoryOutcome.chosenSteps ?? Array(0..<TwinHistory.length)
             ) { TwinHistory.run(seed: $0, steps: $1) }
         }
         if let failure { Issue.record("OORT_TWINS=1 \(failure)") }

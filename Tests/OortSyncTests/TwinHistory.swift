@@ -27,8 +27,8 @@ final class TwinHistory {
     private init(seed: UInt64, time: SeededTime) throws {
         (self.seed, self.time) = (seed, time)
         numbers = SeededNumbers(seed: seed)
-        let takesIDs = numbers.next() % 2 == 0
-        cloud = MemoryCloud(duplicates: true) { $0.takesClientIDs = takesIDs }
+        // As Drive does, the only service that takes a name twice.
+        cloud = MemoryCloud(duplicates: true) { $0.takesClientIDs = true }
         isRough = numbers.next() % 3 == 0
         let count = 2 + Int(numbers.next() % 2)
         let cloud = cloud
@@ -161,6 +161,7 @@ final class TwinHistory {
         let end = time.now.advanced(by: .seconds(60))
         repeat {
             for world in worlds { _ = await world.engine.sync(timeout: .milliseconds(300)) }
+            try await time.sleep(for: .milliseconds(300))
             failure = try await difference()
         } while !failure.isEmpty && time.now < end
         if !failure.isEmpty { self.failure = failure }
