@@ -140,8 +140,11 @@ struct MountTests {
                 import os, sys, time
                 def is_below(process, top):
                     while process not in (0, 1, top):
-                        with open(f"/proc/{process}/stat") as file:
-                            process = int(file.read().rpartition(")")[2].split()[1])
+                        try:
+                            with open(f"/proc/{process}/stat") as file:
+                                process = int(file.read().rpartition(")")[2].split()[1])
+                        except FileNotFoundError:
+                            return True  # It ended meanwhile, and its child has another parent.
                     return process == top
                 if os.fork(): os._exit(0)
                 while is_below(os.getpid(), int(sys.argv[1])): time.sleep(0.01)
