@@ -533,8 +533,8 @@ struct Observer {
     /// else at the given path, replace it".
     private mutating func displace(for item: Item, in parent: Node?) throws {
         guard item.parentID == nil, !rules.allowsDuplicates, let parent,
-            let other = try remoteChild(item.fileName, of: parent), let id = other.remoteID,
-            id != item.id
+            let other = try remoteChild(item.fileName, of: parent, except: item.id),
+            let id = other.remoteID
         else { return }
         // Only the feed will report where the other one is, if anywhere.
         guard isFeed else {
@@ -571,15 +571,16 @@ struct Observer {
     /// The item that has a name in a folder at the service, as last reported; one that may be gone only
     /// when there is no other.
     ///
-    /// With `isFolder` it must be a folder.
+    /// With `isFolder` it must be a folder; `except` names one that is not looked for.
     private mutating func remoteChild(
         _ name: String,
         of folder: Node,
-        isFolder: Bool = false
+        isFolder: Bool = false,
+        except id: ItemID? = nil
     ) throws -> Node? {
         let key = rules.comparison.key(name)
         func isHere(_ node: Node) throws -> Bool {
-            guard !isFolder || node.kind == .folder,
+            guard !isFolder || node.kind == .folder, id == nil || node.remoteID != id,
                 let place = try Catalog.remotePlace(of: node, database)
             else { return false }
             return place.parent == folder.inode
