@@ -520,10 +520,10 @@ struct Observer {
 
     /// Notes a removal by path, which may be half of a move: it counts when the run is over.
     private mutating func removed(_ path: RemotePath) throws {
-        guard let name = path.name, let above = path.parent,
-            let node = try self.node(name, at: above), let id = node.remoteID
-        else { return }
-        try setMayBeGone(node, id)
+        guard let name = path.name, let above = path.parent else { return }
+        for node in try nodes(name, at: above) {
+            if let id = node.remoteID { try setMayBeGone(node, id) }
+        }
     }
 
     /// Removes another item from the path where this one was reported.
@@ -532,15 +532,19 @@ struct Observer {
     /// newest. Dropbox's documentation of `list_folder/continue` says so: "If there's already something
     /// else at the given path, replace it".
     private mutating func displace(for item: Item, in parent: Node?) throws {
-        guard item.parentID == nil, !rules.allowsDuplicates, let parent,
-            let other = try remoteChild(item.fileName, of: parent, except: item.id),
-            let id = other.remoteID
-        else { return }
-        // Only the feed will report where the other one is, if anywhere.
-        guard isFeed else {
-            unsure.insert(id)
-            return
+        guard item.parentID == nil, !rules.allowsDuplicates, let parent else { return }
+        for other in try remoteChildren(item.fileName, of: parent) {
+            guard let id = other.remoteID, id != item.id else { continue }
+            // Only the feed will report where the other one is, if anywhere.
+            if isFeed { try displace(other, id, for: item) } else { unsure.insert(id) }
         }
+    }
+
+    private mutating func displace(
+        _ other: Node,
+        _ id: ItemID,
+        for item: Item
+    ) throws {
         try setMayBeGone(other, id)
         guard other.kind == .folder, item.kind == .folder else { return }
         // An enumeration has no promised order: what it named below this path before the folder that lies
@@ -571,45 +575,55 @@ struct Observer {
     /// The item that has a name in a folder at the service, as last reported; one that may be gone only
     /// when there is no other.
     ///
-    /// With `isFolder` it must be a folder; `except` names one that is not looked for.
+    /// With `isFolder` it must be a folder.
     private mutating func remoteChild(
         _ name: String,
         of folder: Node,
-        isFolder: Bool = false,
-        except id: ItemID? = nil
+        isFolder: Bool = false
     ) throws -> Node? {
-        let key = rules.comparison.key(name)
-        func isHere(_ node: Node) throws -> Bool {
-            guard !isFolder || node.kind == .folder, id == nil || node.remoteID != id,
-                let place = try Catalog.remotePlace(of: node, database)
-            else { return false }
-            return place.parent == folder.inode
-                && rules.comparison.key(place.name).isSameText(as: key)
-        }
         func mayBeGone(_ node: Node) throws -> Bool {
             try Catalog.motion(node.inode, database)?.remoteState == .mayBeGone
         }
         // Nearly always the item is clean and shown under the same name.
-        if let node = try Catalog.fetch(
-            key: rules.comparison.key(ShownName.escaped(name)),
-            in: folder.inode,
-            database
-        ),
-            node.remoteID != nil, try isHere(node), try !mayBeGone(node)
+        if let node = try shownChild(name, of: folder), !isFolder || node.kind == .folder,
+            try !mayBeGone(node)
         {
             return node
         }
-        let found = try names.candidates(for: name, in: folder, database)
-            .compactMap { try Catalog.fetch($0, database) }
-            .filter(isHere)
+        let found = try remoteChildren(name, of: folder).filter {
+            !isFolder || $0.kind == .folder
+        }
         return try found.first { try !mayBeGone($0) } ?? found.first
     }
 
-    /// The item of a name in the folder at a path, whether that folder is known or not.
-    private mutating func node(_ name: String, at path: RemotePath) throws -> Node? {
-        if let folder = try folder(at: path) {
-            return try remoteChild(name, of: folder)
-        }
+    /// All items that have a name in a folder at the service, as last reported: one at most lies there, but
+    /// what our own operation made may be known before the service reported that another one has gone.
+    private mutating func remoteChildren(_ name: String, of folder: Node) throws -> [Node] {
+        let shown = try shownChild(name, of: folder)
+        let others = try names.candidates(for: name, in: folder, database)
+            .compactMap { try Catalog.fetch($0, database) }
+            .filter { try $0.inode != shown?.inode && isCalled(name, $0, in: folder) }
+        return (shown.map { [$0] } ?? []) + others
+    }
+
+    /// The item that is shown under the name that it has at the service, if there is one.
+    private func shownChild(_ name: String, of folder: Node) throws -> Node? {
+        let key = rules.comparison.key(ShownName.escaped(name))
+        guard let node = try Catalog.fetch(key: key, in: folder.inode, database),
+            node.remoteID != nil, try isCalled(name, node, in: folder)
+        else { return nil }
+        return node
+    }
+
+    private func isCalled(_ name: String, _ node: Node, in folder: Node) throws -> Bool {
+        guard let place = try Catalog.remotePlace(of: node, database) else { return false }
+        return place.parent == folder.inode
+            && rules.comparison.key(place.name).isSameText(as: rules.comparison.key(name))
+    }
+
+    /// The items of a name in the folder at a path, whether that folder is known or not.
+    private mutating func nodes(_ name: String, at path: RemotePath) throws -> [Node] {
+        if let folder = try folder(at: path) { return try remoteChildren(name, of: folder) }
         let key = Array(rules.comparison.key(name).utf8)
         return try database.all(
             """
@@ -619,7 +633,7 @@ struct Observer {
             """,
             [account.rawValue, pathMark(path)],
             Node.init(columns:)
-        ).first { node in
+        ).filter { node in
             let item = try Catalog.motion(node.inode, database)?.remoteItem
             return item.map { Array(rules.comparison.key($0.fileName).utf8) == key } ?? false
         }

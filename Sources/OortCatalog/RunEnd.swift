@@ -14,7 +14,9 @@ struct RunEnd {
     private let account: AccountID
     /// Items that operations of ours touched after the last page was asked for.
     private let suspects: Set<ItemID>
-    private var stored: Set<ItemID>?
+    /// All items that are not taken out with a folder: those above, and those that were to be asked for
+    /// before this end; nil until they are needed.
+    private var doubts: Set<ItemID>?
 
     private var database: Database { transaction.database }
 
@@ -43,42 +45,45 @@ struct RunEnd {
         for node in nodes {
             // An operation of ours touched it since this page was asked for, or what was reported of it may
             // be older than our change.
-            if let id = node.remoteID, try suspects.contains(id) || isUnsure(id) {
-                unsure.insert(id)
+            if let id = node.remoteID, try allDoubts().contains(id) {
+                doubt([id])
             } else {
                 try takeOut(node)
             }
         }
     }
 
-    private mutating func isUnsure(_ id: ItemID) throws -> Bool {
-        try unsure.contains(id) || storedDoubts().contains(id)
+    private mutating func doubt(_ ids: Set<ItemID>) {
+        unsure.formUnion(ids)
+        doubts?.formUnion(ids)
     }
 
-    /// The items that were to be asked for before this end.
-    private mutating func storedDoubts() throws -> Set<ItemID> {
-        if let stored { return stored }
+    private mutating func allDoubts() throws -> Set<ItemID> {
+        if let doubts { return doubts }
         let found = try Set(
             database.all("SELECT remote_id FROM unsure WHERE account = ?", [account.rawValue]) {
                 ItemID($0[0] as String)
             }
         )
-        stored = found
-        return found
+        let all = found.union(suspects).union(unsure)
+        doubts = all
+        return all
     }
 
     /// Makes items unsure that were reported in a folder by a path that no folder has: a folder that was
     /// reported without its contents has another path by now.
     mutating func doubtMisplaced() throws {
-        unsure.formUnion(
-            try database.all(
-                """
-                SELECT remote_id FROM node WHERE remote_id IS NOT NULL AND inode IN
-                    (SELECT inode FROM motion WHERE account = ? AND remote_state = 1
-                        AND remote_parent_id >= '/' AND remote_parent_id < '0')
-                """,
-                [account.rawValue]
-            ) { ItemID($0[0] as String) }
+        doubt(
+            try Set(
+                database.all(
+                    """
+                    SELECT remote_id FROM node WHERE remote_id IS NOT NULL AND inode IN
+                        (SELECT inode FROM motion WHERE account = ? AND remote_state = 1
+                            AND remote_parent_id >= '/' AND remote_parent_id < '0')
+                    """,
+                    [account.rawValue]
+                ) { ItemID($0[0] as String) }
+            )
         )
     }
 
@@ -98,7 +103,7 @@ struct RunEnd {
             let motion = try Catalog.motion(still.inode, database)
             if motion?.remoteState == .gone { continue }
             if suspects.contains(id) || motion?.intent != nil {
-                unsure.insert(id)
+                doubt([id])
             } else {
                 try takeOut(still, of: enumeration)
             }
@@ -108,10 +113,9 @@ struct RunEnd {
 
     private mutating func takeOut(_ node: Node, of enumeration: Int64? = nil) throws {
         // With a folder nothing goes that is to be asked for.
-        let doubts = try suspects.union(unsure).union(storedDoubts())
-        switch try transaction.takeOutGone(node, doubts, unnamedIn: enumeration) {
+        switch try transaction.takeOutGone(node, allDoubts(), unnamedIn: enumeration) {
         case .takenOut(let ids): unsure.subtract(ids)
-        case .doubtful(let ids): unsure.formUnion(ids)
+        case .doubtful(let ids): doubt(ids)
         }
     }
 }
