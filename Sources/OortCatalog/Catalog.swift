@@ -176,8 +176,8 @@ public final class Catalog: Sendable {
     func mutateAsync<T: Sendable>(
         _ body: @escaping @Sendable (inout CatalogTransaction) throws -> T
     ) async throws(CatalogError) -> T {
-        if Surroundings.given != nil {
-            await Surroundings.yield()
+        if SystemInputs.given != nil {
+            await SystemInputs.yield()
             return try mutate(body)
         }
         let outcome: (T, CatalogTransaction.Effects)
@@ -306,8 +306,8 @@ extension DatabasePool {
     func readForTask<T: Sendable>(
         _ body: @escaping @Sendable (Database) throws -> T
     ) async throws -> T {
-        if Surroundings.given != nil {
-            await Surroundings.yield()
+        if SystemInputs.given != nil {
+            await SystemInputs.yield()
             return try readBlocking(body)
         }
         return try await withCheckedThrowingContinuation { continuation in

@@ -388,7 +388,7 @@ extension CachedContent {
             guard !Task.isCancelled, !store.isStopping else { throw .noLongerNeeded }
             try file.write(bytes[...], at: position)
             position += Int64(bytes.count)
-            await Surroundings.yield()
+            await SystemInputs.yield()
         }
         filled(id, generation: generation)
     }

@@ -233,7 +233,7 @@ extension CachedContent {
                 guard !bytes.isEmpty else { break }
                 hasher.update(bytes[...])
                 position += Int64(bytes.count)
-                await Surroundings.yield()
+                await SystemInputs.yield()
                 if store.isStopping || state.withLock({ $0.generation != generation }) {
                     return .brokenOff
                 }

@@ -96,7 +96,7 @@ extension ContentStore {
                 if let id, try catalog.content(id) != nil { continue }
                 remove([path])
                 recovery.strays += 1
-                await Surroundings.yield()
+                await SystemInputs.yield()
                 guard !Task.isCancelled else { return }
             }
         } catch { throw ContentError(error) }

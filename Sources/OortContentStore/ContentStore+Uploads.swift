@@ -224,7 +224,7 @@ extension ContentStore {
             guard !bytes.isEmpty else { break }
             hasher.update(bytes[...])
             position += Int64(bytes.count)
-            await Surroundings.yield()
+            await SystemInputs.yield()
         }
         let hash = hasher.finalize()
         let isRecorded = content.state.withLock { state in

@@ -488,7 +488,7 @@ public final class ContentStore: Sendable {
                     bytesOnDisk: present.byteCount
                 )
             )
-            await Surroundings.yield()
+            await SystemInputs.yield()
         }
         do throws(CatalogError) { try await catalog.saveCache(records) } catch {
             logger.warning("the cache's state was not stored", metadata: ["cause": "\(error)"])

@@ -179,7 +179,7 @@ public final class DiskFile: Sendable {
                 if copied < 0, errno == EINTR { continue }
                 guard copied > 0 else { throw Self.failure("copy") }
                 position += Int64(copied)
-                await Surroundings.yield()
+                await SystemInputs.yield()
             }
         }
     }

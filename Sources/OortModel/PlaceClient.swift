@@ -214,7 +214,7 @@ public protocol PlaceClient: Sendable {
 /// Rare capabilities: a client without one need not declare it.
 extension PlaceClient {
     public func waitForNews(atMost limit: Duration) async throws(ProviderError) {
-        guard (try? await Surroundings.sleep(for: limit)) != nil else {
+        guard (try? await SystemInputs.sleep(for: limit)) != nil else {
             throw ProviderError(.cancelled, detail: "waiting for news was cancelled")
         }
     }

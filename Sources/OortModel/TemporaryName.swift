@@ -6,7 +6,7 @@ public enum TemporaryName {
 
     /// A new name for a file that is made at a second since 1970.
     public static func make(at second: Int64) -> String {
-        let number = SurroundingNumbers().next()
+        let number = SystemNumbers().next()
         return ".oort-\(String(max(0, second), radix: 16))-\(String(number, radix: 16)).part"
     }
 

@@ -31,7 +31,7 @@ extension Timestamp {
     }
 
     /// The time now by the system's clock.
-    public static var now: Timestamp { Surroundings.given?.time() ?? Timestamp(Date()) }
+    public static var now: Timestamp { SystemInputs.given?.time() ?? Timestamp(Date()) }
 
     /// The same point in time for Foundation.
     public var date: Date {

@@ -78,7 +78,7 @@ public final class PlaceMap: Sendable {
             try database.execute(sql: schema)
             try database.execute(
                 sql: "INSERT INTO state VALUES (1, ?, 0, 0)",
-                arguments: [String(SurroundingNumbers().next() & 0xFFFF_FFFF, radix: 36)]
+                arguments: [String(SystemNumbers().next() & 0xFFFF_FFFF, radix: 36)]
             )
             try database.execute(
                 sql: """
@@ -279,8 +279,8 @@ public final class PlaceMap: Sendable {
     func read<Value: Sendable>(
         _ body: @escaping @Sendable (Database) throws -> Value
     ) async throws(ProviderError) -> Value {
-        if Surroundings.given != nil {
-            await Surroundings.yield()
+        if SystemInputs.given != nil {
+            await SystemInputs.yield()
             return try readBlocking(body)
         }
         do {
@@ -325,8 +325,8 @@ public final class PlaceMap: Sendable {
         waiting.withLock { $0.append(write) }
         await Task {
             // An earlier one may have run this write with its own.
-            if Surroundings.given != nil {
-                await Surroundings.yield()
+            if SystemInputs.given != nil {
+                await SystemInputs.yield()
                 writeBlocking()
             } else {
                 try? await queue.writeWithoutTransaction { runWaiting($0) }

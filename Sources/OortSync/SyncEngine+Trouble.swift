@@ -65,7 +65,7 @@ extension SyncEngine {
             bound,
             .seconds(1) * (1 << min(max(tries - 1, 0), 12))
         )
-        var numbers = SurroundingNumbers()
+        var numbers = SystemNumbers()
         return longest * Double.random(in: 0.5...1, using: &numbers)
     }
 

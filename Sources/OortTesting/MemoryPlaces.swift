@@ -366,13 +366,13 @@ public final class MemoryPlaces: PlaceClient {
     /// A request or an answer is on its way while others go on: for a moment, or, where a seed has all in its
     /// hand, for up to 20 ms.
     private func travel() async {
-        guard Surroundings.given != nil else {
-            for _ in 0..<3 { await Surroundings.yield() }
+        guard SystemInputs.given != nil else {
+            for _ in 0..<3 { await SystemInputs.yield() }
             return
         }
-        var numbers = SurroundingNumbers()
+        var numbers = SystemNumbers()
         let length = Int.random(in: 0...20, using: &numbers)
-        try? await Surroundings.sleep(for: .milliseconds(length))
+        try? await SystemInputs.sleep(for: .milliseconds(length))
     }
 
     private func call<Value: Sendable>(
@@ -387,7 +387,7 @@ public final class MemoryPlaces: PlaceClient {
             }
             if goesOn { continuation.resume() }
         }
-        if Surroundings.given != nil { await travel() }
+        if SystemInputs.given != nil { await travel() }
         if let meanwhile = state.withLock({ $0.meanwhile.removeValue(forKey: name) }) {
             await meanwhile()
         }

@@ -139,12 +139,12 @@ public final class SeededExecutor {
         )
         defer { swift_jobs_take(nil, nil) }
         let (state, time) = (state, time)
-        let surroundings = Surroundings(
+        let surroundings = SystemInputs(
             time: { Timestamp(start.date.addingTimeInterval(time.now.offset / .seconds(1))) },
             number: { state.jobs.withLock { $0.numbers.next() } },
             sleep: { try await time.sleep(for: $0) }
         )
-        Surroundings.$given.withValue(surroundings) {
+        SystemInputs.$given.withValue(surroundings) {
             _ = Task {
                 await body()
                 state.jobs.withLock { $0.hasEnded = true }
@@ -194,7 +194,7 @@ public struct SeededTime: Clock {
 
 /// The time of a run, which for each task passes as its surroundings have it: what sleeps by it wakes only
 /// where those let it.
-public struct SurroundingClock: Clock {
+public struct TaskClock: Clock {
     private let time: SeededTime
 
     /// The clock of the run that has this time.
@@ -205,6 +205,6 @@ public struct SurroundingClock: Clock {
 
     public func sleep(until deadline: SeededTime.Instant, tolerance: Duration?) async throws {
         try Task.checkCancellation()
-        try await Surroundings.sleep(for: max(.zero, deadline.offset - now.offset))
+        try await SystemInputs.sleep(for: max(.zero, deadline.offset - now.offset))
     }
 }

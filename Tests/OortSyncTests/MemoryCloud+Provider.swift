@@ -93,10 +93,10 @@ extension MemoryCloud: Provider {
         state.withLock { $0.looksForNews += 1 }
         do {
             // Time that costs nothing may be longer.
-            let pause = Surroundings.given == nil ? 5 : 100
-            try await Surroundings.sleep(for: .milliseconds(pause))
+            let pause = SystemInputs.given == nil ? 5 : 100
+            try await SystemInputs.sleep(for: .milliseconds(pause))
             // Waits that were begun before it fell silent end no sooner.
-            if state.withLock({ $0.isSilent }) { try await Surroundings.sleep(for: .seconds(3600)) }
+            if state.withLock({ $0.isSilent }) { try await SystemInputs.sleep(for: .seconds(3600)) }
         } catch { throw self.error(.cancelled) }
         let end = state.withLock { "\($0.cursorEpoch):\($0.feedEnd)" }
         return end == cursor.rawValue ? .quiet(backoff: nil) : .changed

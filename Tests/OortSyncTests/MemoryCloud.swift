@@ -673,10 +673,10 @@ final class MemoryCloud: Sendable {
 
     /// A request or an answer is on its way for up to 20 ms, where a seed has all in its hand.
     private func travel() async throws(ProviderError) {
-        guard Surroundings.given != nil else { return }
-        var numbers = SurroundingNumbers()
+        guard SystemInputs.given != nil else { return }
+        var numbers = SystemNumbers()
         let length = Int.random(in: 0...20, using: &numbers)
-        do { try await Surroundings.sleep(for: .milliseconds(length)) } catch {
+        do { try await SystemInputs.sleep(for: .milliseconds(length)) } catch {
             throw self.error(.cancelled)
         }
     }
@@ -707,7 +707,7 @@ final class MemoryCloud: Sendable {
     }
 
     private func rest() async throws(ProviderError) {
-        do { try await Surroundings.sleep(for: .milliseconds(5)) } catch {
+        do { try await SystemInputs.sleep(for: .milliseconds(5)) } catch {
             throw self.error(.cancelled)
         }
     }

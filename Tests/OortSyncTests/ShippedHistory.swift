@@ -468,7 +468,7 @@ private final class Machine {
         world = try World(
             provider: connection.provider(),
             settings: settings,
-            clock: SurroundingClock(time: time)
+            clock: TaskClock(time: time)
         )
     }
 

@@ -33,7 +33,7 @@ final class TwinHistory {
         let count = 2 + Int(numbers.next() % 2)
         let cloud = cloud
         worlds = try (0..<count).map { _ in
-            try World(cloud, clock: SurroundingClock(time: time))
+            try World(cloud, clock: TaskClock(time: time))
         }
     }
 

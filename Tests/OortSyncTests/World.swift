@@ -99,13 +99,13 @@ final class World {
 
     func start() {
         let engine = engine
-        guard let given = Surroundings.given else {
+        guard let given = SystemInputs.given else {
             task = Task { await engine.run() }
             return
         }
         let life = Life()
         self.life = life
-        task = Surroundings.$given.withValue(life.surroundings(in: given)) {
+        task = SystemInputs.$given.withValue(life.surroundings(in: given)) {
             Task { await engine.run() }
         }
     }
@@ -115,16 +115,16 @@ final class World {
     /// What it stored is opened anew, as the next process does, and programs may go on before an engine starts
     /// (`restart`). Only in tests that repeat (`SeededExecutor`).
     func crash(after turns: Int) async throws {
-        guard let life, let given = Surroundings.given else { return }
+        guard let life, let given = SystemInputs.given else { return }
         let engine = engine
-        Surroundings.$given.withValue(life.surroundings(in: given)) {
+        SystemInputs.$given.withValue(life.surroundings(in: given)) {
             _ = Task { await engine.sync(timeout: .seconds(600)) }
         }
-        for _ in 0..<turns { await Surroundings.yield() }
+        for _ in 0..<turns { await SystemInputs.yield() }
         life.end()
         task = nil
         // What still runs comes to where its life has ended.
-        for _ in 0..<100 { await Surroundings.yield() }
+        for _ in 0..<100 { await SystemInputs.yield() }
         (catalog, store) = try Self.open(folder, clock, logger)
         _ = try await store.recover()
         setFetcher()
@@ -455,7 +455,7 @@ final class World {
     func agree() async throws {
         for _ in 0..<30_000 {
             if (try? await tree()) == cloud.tree { break }
-            try await Surroundings.sleep(for: .milliseconds(10))
+            try await SystemInputs.sleep(for: .milliseconds(10))
         }
         #expect(try await tree() == cloud.tree)
     }
@@ -468,8 +468,8 @@ private final class Life: Sendable {
 
     func end() { isOver.withLock { $0 = true } }
 
-    func surroundings(in given: Surroundings) -> Surroundings {
-        Surroundings(time: given.time, number: given.number) { duration in
+    func surroundings(in given: SystemInputs) -> SystemInputs {
+        SystemInputs(time: given.time, number: given.number) { duration in
             await self.standStillAfterEnd()
             try await given.sleep(duration)
             await self.standStillAfterEnd()
@@ -484,5 +484,5 @@ private final class Life: Sendable {
 
 /// Waits until something that another task brings about is so; the suite's time limit ends it.
 func until(_ condition: () async throws -> Bool) async throws {
-    while !(try await condition()) { try await Surroundings.sleep(for: .milliseconds(5)) }
+    while !(try await condition()) { try await SystemInputs.sleep(for: .milliseconds(5)) }
 }

@@ -1,11 +1,11 @@
 /// What the machine gives to a process unasked: the time, chance, and threads.
 ///
 /// Tests that must repeat give it themselves; everywhere else it is the system's.
-package struct Surroundings: Sendable {
+package struct SystemInputs: Sendable {
     /// What a test gives to the current task, and to all that this one begins; nil for the system's.
     ///
     /// Where a test gives it, there is one thread: databases are read and written on that thread.
-    @TaskLocal package static var given: Surroundings?
+    @TaskLocal package static var given: SystemInputs?
 
     /// The time now.
     package let time: @Sendable () -> Timestamp
@@ -14,7 +14,7 @@ package struct Surroundings: Sendable {
     /// Waits for so long; throws when the task is cancelled.
     package let sleep: @Sendable (Duration) async throws -> Void
 
-    /// Surroundings of a test; each function is called from any task of it.
+    /// SystemInputs of a test; each function is called from any task of it.
     package init(
         time: @escaping @Sendable () -> Timestamp,
         number: @escaping @Sendable () -> UInt64,
@@ -41,12 +41,12 @@ package struct Surroundings: Sendable {
 }
 
 /// The random numbers of the current task's surroundings.
-package struct SurroundingNumbers: RandomNumberGenerator {
+package struct SystemNumbers: RandomNumberGenerator {
     /// Numbers of the system, or of the test.
     package init() {}
 
     package func next() -> UInt64 {
-        if let given = Surroundings.given { return given.number() }
+        if let given = SystemInputs.given { return given.number() }
         var numbers = SystemRandomNumberGenerator()
         return numbers.next()
     }
