@@ -169,15 +169,7 @@ public final class SeededExecutor {
 /// The time of a `SeededExecutor`'s run.
 public struct SeededTime: Clock {
     /// So long after the run began.
-    public struct Instant: InstantProtocol {
-        var offset: Duration
-
-        public func advanced(by duration: Duration) -> Instant {
-            Instant(offset: offset + duration)
-        }
-        public func duration(to other: Instant) -> Duration { other.offset - offset }
-        public static func < (left: Instant, right: Instant) -> Bool { left.offset < right.offset }
-    }
+    public typealias Instant = SleptTime.Instant
 
     fileprivate let state: SeededExecutor.State
 

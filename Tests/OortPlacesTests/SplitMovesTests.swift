@@ -18,7 +18,7 @@ struct SplitMovesTests {
     }
 
     @Test(
-        "an entry whose move is refused for good stays, all others are moved, and it is told",
+        "an entry whose move is refused for good stays, all others are moved, and status names it",
         arguments: [
             ProviderError.Kind.badRequest, .noPermission, .limitExceeded, .contentBlocked,
             .notAFile,
@@ -49,7 +49,7 @@ struct SplitMovesTests {
         #expect(Set(world.paths.keys) == Set(world.client.contents.keys))
     }
 
-    @Test("what was known by a map that was damaged is gone once all was told anew, and not before")
+    @Test("what was known by a map that was damaged is gone once all was listed anew, not before")
     func earlierMap() async throws {
         let world = try PlacesWorld(RandomPlacesTests.Kind.s3.client)
         defer { world.end() }

@@ -57,8 +57,8 @@ struct HistoryOutcome: Sendable {
         return nil
     }
 
-    /// Fewer steps that still fail: pieces are left out, smaller and smaller ones, as long as what is left
-    /// does.
+    /// The fewest steps with which a history still fails: it is run without smaller and smaller pieces of
+    /// them.
     private static func shrunk(_ steps: [Int], _ fails: ([Int]) -> Bool) -> [Int] {
         var steps = steps
         var size = max(1, steps.count / 2)

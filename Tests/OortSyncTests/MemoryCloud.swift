@@ -45,7 +45,7 @@ final class MemoryCloud: Sendable {
         var damagedUploads = 0
         var rewrites = false
         var tellsNoHashes = false
-        /// As what weak hashes are told; nil where they are not weak.
+        /// The kind of the weak hashes that the service reports; nil where its hashes tell contents apart.
         var weakness: HashAlgorithm?
         var movesMakeRevisions = false
         var changeOfOriginal: [UInt8]?

@@ -9,7 +9,7 @@ import Synchronization
 extension CloudMount {
     func conflicts(_ wish: ConflictsRequest) async throws(Failure) -> [ConflictReport] {
         guard let path = wish.path else { return try await conflicts() }
-        // A path of no account, or where nothing lies, is told of.
+        // A path of no account, or where nothing lies, is an error.
         _ = try targets(of: path)
         let place = MountPoint(standardized: path)
         return try await conflicts().filter {

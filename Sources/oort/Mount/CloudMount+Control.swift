@@ -41,7 +41,7 @@ extension CloudMount {
         var kept: Int64 = 0
         for account in mounted.values {
             let sums = await account.keeper.report().sums
-            // What has no room is told of by itself.
+            // `oort pins` reports pins that find no room.
             kept = kept.addingSaturating(min(sums.cachedBytes, sums.bytesHere))
         }
         if kept > options.settings.cacheSize.bytes { report.mount?.keptAboveLimit = kept }

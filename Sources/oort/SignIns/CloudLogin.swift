@@ -88,7 +88,7 @@ struct CloudLogin {
         }
         guard let error = await removal.value else { return }
         person.warn(
-            "\(service.title) could not be told to take back what it gave this sign-in: "
+            "\(service.title) did not take back what it gave this sign-in: "
                 + "\(TerminalText.line("\(error)")). To be sure, remove Oort from the connected "
                 + "apps in your account's settings there."
         )
