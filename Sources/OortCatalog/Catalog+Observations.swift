@@ -572,8 +572,8 @@ struct Observer {
         }
     }
 
-    /// The item that has a name in a folder at the service, as last reported; one that may be gone only
-    /// when there is no other.
+    /// The item that has a name in a folder at the service, as last reported; one that may be elsewhere
+    /// or gone only when there is no other.
     ///
     /// With `isFolder` it must be a folder.
     private mutating func remoteChild(
@@ -581,19 +581,27 @@ struct Observer {
         of folder: Node,
         isFolder: Bool = false
     ) throws -> Node? {
-        func mayBeGone(_ node: Node) throws -> Bool {
-            try Catalog.motion(node.inode, database)?.remoteState == .mayBeGone
-        }
         // Nearly always the item is clean and shown under the same name.
         if let node = try shownChild(name, of: folder), !isFolder || node.kind == .folder,
-            try !mayBeGone(node)
+            try !isInDoubt(node)
         {
             return node
         }
         let found = try remoteChildren(name, of: folder).filter {
             !isFolder || $0.kind == .folder
         }
-        return try found.first { try !mayBeGone($0) } ?? found.first
+        return try found.first { try !isInDoubt($0) } ?? found.first
+    }
+
+    /// Whether an item may be elsewhere or gone by now: so it was reported, or it must be asked for.
+    private func isInDoubt(_ node: Node) throws -> Bool {
+        if try Catalog.motion(node.inode, database)?.remoteState == .mayBeGone { return true }
+        guard let id = node.remoteID else { return false }
+        return try unsure.contains(id)
+            || database.has(
+                "SELECT 1 FROM unsure WHERE account = ? AND remote_id = ?",
+                [account.rawValue, id.rawValue]
+            )
     }
 
     /// All items that have a name in a folder at the service, as last reported: one at most lies there, but

@@ -110,6 +110,22 @@ struct RunEndTests {
         #expect(try await catalog.pendingCount(account.id) == 0)
     }
 
+    @Test("what is reported at a path is in the folder reported there, not in one to be asked for")
+    func besideDoubt() async throws {
+        try await page(.told("a/", "a"))
+        // An operation of ours touched the former folder since this was asked for.
+        try await fixture.page([.told("a/", "b")]) { $0.suspects = [ItemID("a")] }
+        #expect(try await unsure() == ["a"])
+        try await page(.told("a/new/", "new"))
+        try await answer(.removed(ItemID("a")))
+        try await page()
+        try await fixture.plan()
+        #expect(try node("a")?.remoteID == ItemID("b"))
+        #expect(try node("a/new")?.remoteID == ItemID("new"))
+        #expect(try await unsure().isEmpty)
+        #expect(try await catalog.pendingCount(account.id) == 0)
+    }
+
     // MARK: Items that may be gone
 
     @Test("a folder that may be gone is there until the run ends, and then gone with all in it")
