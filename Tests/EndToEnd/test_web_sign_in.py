@@ -65,9 +65,20 @@ class Person:
     def choose(self, title):
         """The form of a kind of service."""
         self.show("/accounts")
-        self.driver.find_element(By.LINK_TEXT, title).click()
+        self.go(title)
         eventually(lambda: self.driver.title.startswith("Add an account"), "the form is there")
         return self.look()
+
+    def go(self, words):
+        """Follows the link of these words; the page may be replaced by a newer one just then."""
+        def is_followed():
+            try:
+                self.driver.find_element(By.LINK_TEXT, words).click()
+                return True
+            except StaleElementReferenceException:
+                return False
+
+        eventually(is_followed, f"the link is followed: {words}")
 
     def open_more(self):
         details = self.driver.find_element(By.CSS_SELECTOR, "form.fill details")
@@ -166,7 +177,7 @@ def test_clouds_are_added_and_signed_in_to_again(machine, clouds, cloud, person)
     machine.mount()
     ada = person()
     assert "No account is signed in" in ada.look()
-    ada.driver.find_element(By.LINK_TEXT, "Add one").click()
+    ada.go("Add one")
     ada.until("Accounts")
     ada.choose(title)
     ada.send(f"Go on to {title}")
@@ -183,7 +194,7 @@ def test_clouds_are_added_and_signed_in_to_again(machine, clouds, cloud, person)
     (machine.mount_point / cloud / "kept.txt").write_text("kept")
     eventually(lambda: machine.account(cloud)["state"] == "trouble", "the trouble is told")
     ada.show("/")
-    ada.driver.find_element(By.LINK_TEXT, "Sign in again").click()
+    ada.go("Sign in again")
     said = ada.until("Sign in again")
     assert cloud in said
     # It has its name already.
