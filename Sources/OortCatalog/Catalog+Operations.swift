@@ -559,7 +559,8 @@ extension CatalogTransaction {
     /// Takes over the revision that a move, or the setting of a time (`timeSent`), gave to unchanged
     /// content.
     ///
-    /// Where the answer has no hash, the size and the time that was set prove that it is unchanged.
+    /// Where the answer has no hash that tells contents apart, the size and the time that was set prove
+    /// that it is unchanged.
     private mutating func keepRevision(
         _ inode: Inode,
         _ item: StoredItem,
@@ -568,14 +569,14 @@ extension CatalogTransaction {
         guard let motion = try Catalog.motion(inode, database), let revision = item.revision else {
             return
         }
-        let isSame =
-            if item.hash == nil {
-                timeSent != nil && item.modifiedTime?.seconds == timeSent?.seconds
+        let hash = item.hash.flatMap { ContentHash(description: $0) }
+        guard hash == nil || hash == motion.syncedHash else { return }
+        let hashProves = hash?.algorithm.tellsContentsApart ?? false
+        guard
+            hashProves
+                || timeSent != nil && item.modifiedTime?.seconds == timeSent?.seconds
                     && item.size == motion.syncedSize
-            } else {
-                item.hash == motion.syncedHash?.description
-            }
-        guard isSame else { return }
+        else { return }
         if let old = motion.syncedRevision {
             try carryContent(of: item.id, at: inode, from: old, to: Revision(revision))
         }

@@ -135,6 +135,25 @@ struct WeakHashTests {
         }
     }
 
+    @Test("somebody's revision of one hash in our rename's answer is theirs: both are kept")
+    func renamedMeanwhile() async throws {
+        try await run { world in
+            let (engine, cloud) = (world.engine, world.cloud)
+            try world.write("f", "north")
+            try await settle(world)
+            cloud.hold(.feed)
+            cloud.put("f", "thorn")
+            try world.write("f", "mine")
+            try world.rename("f", to: "g")
+            let push = Task { await engine.sync(timeout: .seconds(600)) }
+            try await until { cloud.tree["g"] != nil }
+            cloud.release(.feed)
+            _ = await push.value
+            try await settle(world)
+            #expect(cloud.tree.values.sorted() == ["mine", "thorn"])
+        }
+    }
+
     @Test("what is saved while an upload of one hash is under way is sent after it")
     func savedMeanwhile() async throws {
         try await run { world in
