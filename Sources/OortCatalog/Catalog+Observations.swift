@@ -77,6 +77,8 @@ struct Observer {
     var unknown: [ItemID: ToldPlace] = [:]
     private var enumeration: Int64 = 0
     private var hasIntents = false
+    /// Whether items were to be asked for before these observations came: mostly there are none.
+    private var hasUnsure = false
     private(set) var isFeed = false
     /// Folders that were looked up while these observations were applied.
     private var folders = FoundFolders()
@@ -107,6 +109,10 @@ struct Observer {
                 "SELECT 1 FROM motion WHERE account = ? AND intent IS NOT NULL LIMIT 1",
                 [account.rawValue]
             )
+        hasUnsure = try database.has(
+            "SELECT 1 FROM unsure WHERE account = ? LIMIT 1",
+            [account.rawValue]
+        )
         if observations.endsEnumeration { noteNews() }
         known = try known(of: observations.changes)
         for change in observations.changes {
@@ -597,8 +603,9 @@ struct Observer {
     private func isInDoubt(_ node: Node) throws -> Bool {
         if try Catalog.motion(node.inode, database)?.remoteState == .mayBeGone { return true }
         guard let id = node.remoteID else { return false }
-        return try unsure.contains(id)
-            || database.has(
+        if unsure.contains(id) { return true }
+        return try hasUnsure
+            && database.has(
                 "SELECT 1 FROM unsure WHERE account = ? AND remote_id = ?",
                 [account.rawValue, id.rawValue]
             )

@@ -569,14 +569,13 @@ extension CatalogTransaction {
         guard let motion = try Catalog.motion(inode, database), let revision = item.revision else {
             return
         }
-        let hash = item.hash.flatMap { ContentHash(description: $0) }
-        guard hash == nil || hash == motion.syncedHash else { return }
-        let hashProves = hash?.algorithm.tellsContentsApart ?? false
-        guard
-            hashProves
-                || timeSent != nil && item.modifiedTime?.seconds == timeSent?.seconds
-                    && item.size == motion.syncedSize
-        else { return }
+        let known = motion.syncedHash
+        let hashProves = known?.provesSameContent(as: item.hash) ?? false
+        let hashAllows = item.hash == nil || item.hash == known?.description
+        let timeProves =
+            timeSent != nil && item.modifiedTime?.seconds == timeSent?.seconds
+            && item.size == motion.syncedSize
+        guard hashProves || hashAllows && timeProves else { return }
         if let old = motion.syncedRevision {
             try carryContent(of: item.id, at: inode, from: old, to: Revision(revision))
         }

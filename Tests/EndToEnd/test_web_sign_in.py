@@ -289,7 +289,7 @@ def test_who_says_no_and_who_never_answers(machine, clouds, person):
     assert said.count("The sign-in to Dropbox") == 3
     for _ in range(3):
         ada.show("/accounts")
-        ada.driver.find_element(By.LINK_TEXT, "The sign-in to Dropbox").click()
+        ada.go("The sign-in to Dropbox")
         ada.until("Dropbox asks you")
         ada.send("Cancel the sign-in")
         ada.until_said("The sign-in was cancelled: nothing was changed.")
