@@ -264,7 +264,8 @@ struct Observer {
         return true
     }
 
-    /// Whether the item is as the service last reported it.
+    /// Whether the item is as the service last reported it: its place, its content, and what else a person
+    /// changes, which need not give it another revision.
     private func isKnown(
         _ item: Item,
         of node: Node,
@@ -273,14 +274,28 @@ struct Observer {
     ) throws -> Bool {
         if motion?.remoteState == .mayBeGone { return false }
         let place = try Catalog.remotePlace(of: node, database)
-        let revision: Revision? =
-            switch motion?.remoteState {
-            case nil: node.revision
-            case .present: motion?.remoteItem?.revision.map { Revision($0) }
-            default: motion?.syncedRevision
-            }
+        let revision: Revision?
+        let modified: Timestamp?
+        let description: String?
+        if let motion, let present = motion.remoteItem, motion.remoteState == .present {
+            revision = present.revision.map { Revision($0) }
+            (modified, description) = (present.modifiedTime, present.description)
+        } else if let motion {
+            revision = motion.syncedRevision
+            (modified, description) = (motion.syncedModified, motion.syncedDescription)
+        } else {
+            revision = node.revision
+            (modified, description) = (node.modified, node.itemDescription)
+        }
         return place?.parent == parent?.inode && place?.name.isSameText(as: item.fileName) == true
-            && revision == item.rev
+            && revision == item.rev && description ?? "" == item.description ?? ""
+            && (item.kind == .folder || isKept(modified, as: item.clientModifiedTime))
+    }
+
+    /// Whether a time is what the service reports, if it reports one.
+    private func isKept(_ modified: Timestamp?, as told: Timestamp?) -> Bool {
+        guard let modified, let told else { return true }
+        return modified.isKept(as: told)
     }
 
     /// The folder that an item lies in; nil while the catalog does not know it.

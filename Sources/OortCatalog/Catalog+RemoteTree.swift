@@ -61,8 +61,14 @@ struct MotionRow {
     /// Whether the base has the modified time that the service reports, as finely as the service keeps it.
     func isModified(asIn item: StoredItem) -> Bool {
         guard let mine = syncedModified, let told = item.modifiedTime else { return false }
-        return told == mine || told == mine.truncated(to: .milliseconds)
-            || told == mine.truncated(to: .seconds)
+        return mine.isKept(as: told)
+    }
+}
+
+extension Timestamp {
+    /// Whether a service that was given this time may report it as `told`: as finely as it keeps times.
+    func isKept(as told: Timestamp) -> Bool {
+        told == self || told == truncated(to: .milliseconds) || told == truncated(to: .seconds)
     }
 }
 

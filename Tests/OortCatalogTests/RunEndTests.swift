@@ -126,6 +126,32 @@ struct RunEndTests {
         #expect(try await catalog.pendingCount(account.id) == 0)
     }
 
+    @Test(
+        "a time or a description alone, reported while an operation of ours runs, is asked for",
+        arguments: [true, false]
+    )
+    func besideOperation(isTime: Bool) async throws {
+        guard case .changed(var item) = Change.told("f", "x") else { return }
+        item.clientModifiedTime = Timestamp(seconds: 1)
+        try await page(.changed(item))
+        // What the service has of our own operation is known, and asked for by nobody.
+        try await fixture.page([.changed(item)]) { $0.suspects = [item.id] }
+        #expect(try await unsure().isEmpty)
+        // The revision stays, as where such a change is none of the content.
+        if isTime {
+            item.clientModifiedTime = Timestamp(seconds: 2)
+        } else {
+            item.description = "theirs"
+        }
+        let told = item
+        try await fixture.page([.changed(told)]) { $0.suspects = [told.id] }
+        #expect(try await unsure() == ["x"])
+        try await answer(.changed(told))
+        #expect(try await unsure().isEmpty)
+        #expect(try node("f")?.modified == told.clientModifiedTime)
+        #expect(try node("f")?.itemDescription == told.description)
+    }
+
     // MARK: Items that may be gone
 
     @Test("a folder that may be gone is there until the run ends, and then gone with all in it")
