@@ -445,6 +445,10 @@ extension FTPClient {
         guard traits.provider.setsModifiedTime else {
             throw ProviderError(.unsupported, detail: "the server sets the modified time itself")
         }
+        // The protocol has no conditions: this is the last moment at which a look is possible.
+        if let revision, try await find(path)?.entry?.revision != revision {
+            throw ProviderError(.preconditionFailed, detail: "\(path) has another revision")
+        }
         let own = try await self.path(path)
         let reply = try await tell([command("MFMT \(FTPTime.text(time))", own)], "\(path)")[0]
         guard let entry = try await find(path)?.entry else {

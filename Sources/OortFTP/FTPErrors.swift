@@ -105,6 +105,15 @@ extension FTPReply {
     }
 }
 
+extension FTPReply {
+    /// What it means that a login is answered so.
+    var loginRefusal: FTPFailure.Kind {
+        if saysTooMany { return .tooMany }
+        // A trouble of the server's that passes (RFC 959, 4.2.1): it says nothing of the password.
+        return (400..<500).contains(code) ? .unreachable : .loginRefused
+    }
+}
+
 extension FTPFailure {
     /// What libcurl's code means; nil for success.
     ///
@@ -129,8 +138,7 @@ extension FTPFailure {
             self.init(.unreachable, "\(words): what answers there may not be encrypted")
         case CURLE_USE_SSL_FAILED: self.init(.notEncrypted, words)
         case CURLE_LOGIN_DENIED:
-            let answer = last.map(\.words) ?? words
-            self.init(last?.saysTooMany == true ? .tooMany : .loginRefused, answer)
+            self.init(last?.loginRefusal ?? .loginRefused, last.map(\.words) ?? words)
         case CURLE_ABORTED_BY_CALLBACK: self.init(.cancelled, "ended")
         case CURLE_FTP_COULDNT_RETR_FILE, CURLE_UPLOAD_FAILED, CURLE_REMOTE_ACCESS_DENIED,
             CURLE_REMOTE_DISK_FULL, CURLE_REMOTE_FILE_NOT_FOUND, CURLE_FTP_COULDNT_SET_TYPE,

@@ -184,9 +184,9 @@ extension SFTPClient {
                     } else if sendsBytes {
                         try await Self.carry(size, from: from, to: to, session)
                     }
-                    var times = SFTPAttributes()
-                    times.times = found.attributes.times
-                    try await session.send(.setAttributesOfHandle(to, times)).answer()
+                    if let times = found.attributes.times {
+                        try await noteTimes(send(times, to: to, session))
+                    }
                     // A move removes the original next.
                     if sendsBytes, session.server.takes(.synchronize(to)) {
                         try await session.send(.synchronize(to)).answer()
@@ -305,7 +305,7 @@ extension SFTPClient {
                 detail: "\(path): the server's disk takes no more files"
             )
         }
-        if disk.available <= UInt64(max(0, bytes)) {
+        if disk.total > 0, disk.available <= UInt64(max(0, bytes)) {
             throw ProviderError(.quotaExceeded, detail: "\(path): the server's disk is full")
         }
     }

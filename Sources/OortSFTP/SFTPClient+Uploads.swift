@@ -102,16 +102,12 @@ extension SFTPClient {
             let isNarrowed = old != nil && attributes.mode.map { $0 & 0o022 != 0 } == true
             if isNarrowed { _ = session.send(.setAttributesOfHandle(handle, attributes)) }
             try await heard(session, upload.path) { () async throws(SFTPError) in
-                var ends: [SFTPPendingAnswer] = []
-                if let time {
-                    var times = SFTPAttributes()
-                    times.times = time
-                    ends.append(session.send(.setAttributesOfHandle(handle, times)))
-                }
-                if session.server.takes(.synchronize(handle)) {
-                    ends.append(session.send(.synchronize(handle)))
-                }
-                for end in ends { try await end.answer() }
+                let timed = time.map { send($0, to: handle, session) }
+                let synchronized =
+                    session.server.takes(.synchronize(handle))
+                    ? session.send(.synchronize(handle)) : nil
+                if let timed { try await noteTimes(timed) }
+                if let synchronized { try await synchronized.answer() }
                 isOpen = false
                 try await session.close(handle)
             }

@@ -2,6 +2,7 @@ import Foundation
 public import OortModel
 import OortTransport
 import SwiftSFTP
+import Synchronization
 
 /// Folders and times.
 extension SFTPClient {
@@ -109,12 +110,48 @@ extension SFTPClient {
             found.target == nil
             ? .setAttributes(found.path, attributes) : .setAttributesOfLink(found.path, attributes)
         _ = try await heard(session, path) { () async throws(SFTPError) in
-            try await session.send(request).answer()
+            do throws(SFTPError) { try await session.send(request).answer() } catch {
+                // A server that sets none at all is no reason to try again and again.
+                guard error.kind == .status(.unsupported) || isStatus(error) && setsNoTimes else {
+                    throw error
+                }
+            }
         }
         guard let set = try await findMade(path, session), let entry = entry(path, set) else {
             throw ProviderError(.outcomeUnknown(retryAfter: nil), detail: "\(path) is gone again")
         }
         return entry
+    }
+
+    /// Asks for the times of a file that this program is writing.
+    func send(
+        _ times: SFTPAttributes.Times,
+        to handle: SFTPHandle,
+        _ session: SFTPSession
+    ) -> SFTPPendingAnswer {
+        var attributes = SFTPAttributes()
+        attributes.times = times
+        return session.send(.setAttributesOfHandle(handle, attributes))
+    }
+
+    /// Waits for the answer to `send`.
+    ///
+    /// A server before an object store may refuse every such request, and then its own times count.
+    func noteTimes(_ answer: SFTPPendingAnswer) async throws(SFTPError) {
+        do throws(SFTPError) {
+            try await answer.answer()
+            refusesTimes.withLock { $0 = false }
+        } catch {
+            guard isStatus(error) else { throw error }
+            refusesTimes.withLock { $0 = true }
+        }
+    }
+
+    /// Whether the server refused the times of the last file that this program made.
+    private var setsNoTimes: Bool { refusesTimes.withLock(\.self) }
+
+    private func isStatus(_ error: SFTPError) -> Bool {
+        if case .status = error.kind { true } else { false }
     }
 
     static func times(_ time: Timestamp) -> SFTPAttributes.Times {

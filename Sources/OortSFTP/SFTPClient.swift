@@ -19,6 +19,8 @@ public final class SFTPClient: PlaceClient {
     let now: @Sendable () -> Timestamp
     let hasPurged = Mutex(false)
     let openFiles = OpenFiles()
+    /// Whether the server refused the times of the last file that this program made.
+    let refusesTimes = Mutex(false)
 
     /// The folder in the account's folder that deleted items go to.
     static let trash = ".oort-trash"
@@ -111,6 +113,10 @@ public final class SFTPClient: PlaceClient {
         let path = try await rootPath()
         let disk = try await onSession(.root) { session throws(SFTPError) in
             try await session.fileSystem(of: path)
+        }
+        // A disk that reports nothing of its room (some FUSE file systems) says that it has none at all.
+        guard disk.total > 0 else {
+            throw ProviderError(.unsupported, detail: "the server's disk tells no size")
         }
         let used = disk.total - min(disk.total, disk.free)
         let (total, overflows) = used.addingReportingOverflow(disk.available)

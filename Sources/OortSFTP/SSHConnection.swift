@@ -53,6 +53,10 @@ public actor SSHConnection {
     private var failedListings = 0
     /// A secret that was refused: it is not tried again, since some servers lock out whoever does.
     private var refused: (secret: String, failure: SSHFailure)?
+    /// A login without a secret that was refused: whoever needs a session gets the same answer for a while,
+    /// since programs that read many files would try as often.
+    private var refusedKey: (failure: SSHFailure, at: ContinuousClock.Instant)?
+    private let refusalRest: Duration
 
     /// The number of further sessions; OpenSSH's servers allow ten in all.
     private static let mostLines = 3
@@ -66,13 +70,15 @@ public actor SSHConnection {
     ///   - environment: the environment of `ssh`; it holds no secret.
     ///   - secret: what `address.secret` says; asked for only where that says something.
     ///   - askpass: a program that becomes `SSHAskpass` when it is started under that name.
+    ///   - refusalRest: after how long a refused login without a secret is tried again, by whoever needs it.
     public init(
         _ address: SFTPAddress,
         program: String = SSHConnection.program,
         folder: String,
         environment: [String: String],
         secret: any AccessTokens = FixedToken(""),
-        askpass: String = SSHAskpass.program
+        askpass: String = SSHAskpass.program,
+        refusalRest: Duration = .seconds(600)
     ) {
         self.address = address
         self.program = program
@@ -80,6 +86,7 @@ public actor SSHConnection {
         self.environment = environment
         self.secret = secret
         self.askpass = askpass
+        self.refusalRest = refusalRest
     }
 
     /// Has `ssh` ask on this terminal whether the server is the right one, without a login.
@@ -170,7 +177,7 @@ public actor SSHConnection {
         try makeFolder()
         try? FileManager.default.removeItem(atPath: socket)
         let sharing = ["-M", "-S", socket]
-        let line = try await address.secret == nil ? open(sharing) : openAnswering(sharing)
+        let line = try await address.secret == nil ? openSilently(sharing) : openAnswering(sharing)
         guard !isClosed else {
             line.end()
             throw Self.closed
@@ -213,6 +220,19 @@ public actor SSHConnection {
     }
 
     private static let closed = SSHFailure(.cancelled, "the connection is closed")
+
+    /// Opens a session by what lets the person in without being told anything.
+    private func openSilently(_ sharing: [String]) async throws(SSHFailure) -> Line {
+        if let refusedKey, .now - refusedKey.at < refusalRest { throw refusedKey.failure }
+        do throws(SSHFailure) {
+            let line = try await open(sharing)
+            refusedKey = nil
+            return line
+        } catch {
+            if error.reason == .refused { refusedKey = (error, .now) }
+            throw error
+        }
+    }
 
     /// Opens a session whose `ssh` may ask for the account's secret.
     private func openAnswering(_ sharing: [String]) async throws(SSHFailure) -> Line {

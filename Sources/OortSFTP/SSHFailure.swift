@@ -87,7 +87,8 @@ enum SSHWords {
                 "the key of \(host) is not known yet\(key): run `\(address.command)` once"
             )
         }
-        if has("Permission denied") || has("Too many authentication failures") {
+        // With the methods that are left in brackets; without them, it is the network's or this machine's own word.
+        if has("Permission denied (") || has("Too many authentication failures") {
             let key = unusableKey(lines, address)
             return SSHFailure(.refused, key ?? refusal(last, address, answers))
         }

@@ -113,6 +113,14 @@ public enum SFTPRequest: Hashable, Sendable {
         }
     }
 
+    /// Whether the server may say nothing for as long as it copies or writes to its disk.
+    var mayTakeLong: Bool {
+        switch self {
+        case .copy, .synchronize: true
+        default: false
+        }
+    }
+
     private var type: UInt8 {
         switch self {
         case .open: 3

@@ -23,16 +23,19 @@ public final class SFTPSession: Sendable {
     ///   - transport: what the server is reached over; owned by the session from here on, also where
     ///     this fails.
     ///   - patience: how long the greeting and its answers may take.
+    ///   - silence: for how long a server that owes answers may neither send nor take a byte, before the
+    ///     session ends; a copy and a `synchronize` may take a hundred times as long.
     /// - Returns: a session that the server has greeted.
     /// - Throws: `.connectionLost` when the connection ends before, `.malformedAnswer` when the server
     ///   speaks another protocol, `.cancelled`.
     public static func open(
         over transport: SFTPTransport,
-        patience: Duration = .seconds(60)
+        patience: Duration = .seconds(60),
+        silence: Duration = .seconds(300)
     ) async throws(SFTPError) -> SFTPSession {
         let core: SessionCore
         do throws(SFTPError) {
-            core = try SessionCore(transport)
+            core = try SessionCore(transport, silence: silence)
         } catch {
             transport.close()
             throw error

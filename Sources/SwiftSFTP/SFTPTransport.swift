@@ -22,14 +22,25 @@ public struct SFTPTransport: Sendable {
         var isWoken = false
     }
 
-    /// Blocks the thread until there is something to do.
-    func wait(wake: FileDescriptor, toWrite: Bool) throws -> Readiness {
+    /// Blocks the thread until there is something to do, or for so long; nil is without end.
+    func wait(
+        wake: FileDescriptor,
+        toWrite: Bool,
+        atMost limit: Duration?
+    ) throws -> Readiness {
+        // Rounded up, so that the thread does not look in vain.
+        let milliseconds: Int32 =
+            limit.map { limit in
+                let (seconds, rest) = limit.components
+                let whole = min(seconds, 1_000_000) * 1000
+                return Int32(clamping: whole + rest / 1_000_000_000_000_000 + 1)
+            } ?? -1
         var descriptors = [
             pollfd(fd: input.rawValue, events: Int16(POLLIN), revents: 0),
             pollfd(fd: wake.rawValue, events: Int16(POLLIN), revents: 0),
             pollfd(fd: toWrite ? output.rawValue : -1, events: Int16(POLLOUT), revents: 0),
         ]
-        while unsafe poll(&descriptors, nfds_t(descriptors.count), -1) < 0 {
+        while unsafe poll(&descriptors, nfds_t(descriptors.count), milliseconds) < 0 {
             guard errno == EINTR else { throw Errno(rawValue: errno) }
         }
         return Readiness(

@@ -8,6 +8,8 @@ final class SessionCore: Sendable {
     private struct State {
         var lastID: UInt32 = 0
         var waiting: [UInt32: Flight] = [:]
+        /// How many of them may take long.
+        var longOnes = 0
         var outbox: Deque<(id: UInt32?, packet: [UInt8])> = []
         /// Handles that the server keeps, or is asked for.
         var handles = 0
@@ -34,21 +36,24 @@ final class SessionCore: Sendable {
     private struct Flight {
         let answer: SFTPPendingAnswer
         let use: SFTPRequest.HandleUse?
+        let mayTakeLong: Bool
         /// Whether bytes of it have left.
         var hasLeft = false
     }
 
     private let state = Mutex(State())
     private let transport: SFTPTransport
+    private let silence: Duration
     private let wakeReader: FileDescriptor
     private let wakeWriter: FileDescriptor
     /// The server's greeting.
     let hello: SFTPPendingAnswer
     private let preambleText = Mutex("")
 
-    /// Takes over the transport's descriptors.
-    init(_ transport: SFTPTransport) throws(SFTPError) {
+    /// Takes over the transport's descriptors; `silence` is as in `SFTPSession.open`.
+    init(_ transport: SFTPTransport, silence: Duration) throws(SFTPError) {
         self.transport = transport
+        self.silence = silence
         hello = SFTPPendingAnswer(abandon: { _ in })
         do {
             (wakeReader, wakeWriter) = try FileDescriptor.pipe()
@@ -93,7 +98,9 @@ final class SessionCore: Sendable {
             repeat { state.lastID &+= 1 } while state.waiting[state.lastID] != nil
             let id = state.lastID
             let use = request.handleUse
-            state.waiting[id] = Flight(answer: answer, use: use)
+            let flight = Flight(answer: answer, use: use, mayTakeLong: request.mayTakeLong)
+            state.waiting[id] = flight
+            if flight.mayTakeLong { state.longOnes += 1 }
             if use == .opensFolder, !state.hasHandle {
                 state.held.append((id, request.packet(id: id)))
                 return nil
@@ -135,31 +142,49 @@ final class SessionCore: Sendable {
         var end: SFTPError?
         // Whether the server no longer reads what is sent: its earlier answers are still read.
         var isDeaf = false
+        var quiet = Quiet()
         while end == nil {
-            end = state.withLock { state in
+            let patience: Duration?
+            (end, patience) = state.withLock { state in
                 if outgoing == nil, !isDeaf, let next = state.outbox.popFirst() {
                     outgoing = (next.id, next.packet[...])
                 }
-                return state.end
+                return (state.end, self.patience(state))
             }
             guard end == nil else { break }
+            let left = quiet.left(of: patience)
+            if let left, left <= .zero {
+                end = SFTPError(
+                    .connectionLost(mayHaveBeenDone: true),
+                    detail: "the server has not answered for \(silence.components.seconds) s"
+                )
+                break
+            }
             do {
                 let ready =
                     isDeaf
                     ? SFTPTransport.Readiness(mayRead: true)
-                    : try transport.wait(wake: wakeReader, toWrite: outgoing != nil)
+                    : try transport.wait(
+                        wake: wakeReader,
+                        toWrite: outgoing != nil,
+                        atMost: left
+                    )
                 if ready.isWoken { drainWakes() }
                 if ready.mayWrite, let packet = outgoing {
                     do {
                         let count = try transport.write(packet.bytes)
                         if count > 0, let id = packet.id { noteLeft(id) }
+                        if count > 0 { quiet.ends() }
                         let rest = packet.bytes.dropFirst(count)
                         outgoing = rest.isEmpty ? nil : (packet.id, rest)
                     } catch Errno.brokenPipe { isDeaf = true }
                 }
                 if ready.mayRead {
                     let count = try transport.read(into: &buffer)
-                    if count > 0 { stream.append(buffer[..<count]) }
+                    if count > 0 {
+                        stream.append(buffer[..<count])
+                        quiet.ends()
+                    }
                     if count == 0 || isDeaf && count < 0 { end = ended(stream) }
                     while let packet = try stream.next() {
                         if hasGreeting {
@@ -180,6 +205,12 @@ final class SessionCore: Sendable {
         finish(end ?? SFTPError(.notSent, detail: "the session was ended"))
     }
 
+    /// How long the server may keep still; nil where it owes no answer.
+    private func patience(_ state: State) -> Duration? {
+        if state.waiting.isEmpty { return nil }
+        return state.longOnes > 0 ? silence * 100 : silence
+    }
+
     private func ended(_ stream: PacketStream) -> SFTPError {
         let said = stream.text.prefix(200)
         return SFTPError(
@@ -192,6 +223,7 @@ final class SessionCore: Sendable {
         let (id, answer) = try SFTPAnswer.decode(packet)
         let flight = state.withLock { state in
             let flight = state.waiting.removeValue(forKey: id)
+            if flight?.mayTakeLong == true { state.longOnes -= 1 }
             var keepsHandle = false
             if case .handle = answer { keepsHandle = true }
             if let use = flight?.use, !use.opens || !keepsHandle {
@@ -238,6 +270,26 @@ final class SessionCore: Sendable {
             try? wakeReader.close()
             try? wakeWriter.close()
         }
+    }
+}
+
+/// Since when a server that owes answers has kept still.
+private struct Quiet {
+    private var since: ContinuousClock.Instant?
+
+    /// A byte came or went.
+    mutating func ends() { since = nil }
+
+    /// How much of a patience is left; nil where nothing is owed.
+    mutating func left(of patience: Duration?) -> Duration? {
+        guard let patience else {
+            since = nil
+            return nil
+        }
+        let now = ContinuousClock.now
+        let since = since ?? now
+        self.since = since
+        return patience - (now - since)
     }
 }
 

@@ -19,6 +19,20 @@ async def serve(port, root, host_key, keys):
 asyncio.run(serve(int(sys.argv[1]), *sys.argv[2:]))
 """
 
+# A server before an object store: it sets no times, and its disk tells no size.
+GATEWAY = ASYNCSSH.replace("asyncssh.SFTPServer(channel", "Gateway(channel").replace("async def", """
+class Gateway(asyncssh.SFTPServer):
+    def setstat(self, path, attrs, *, follow_symlinks=True):
+        raise asyncssh.SFTPPermissionDenied("SetStat is not supported")
+
+    def fsetstat(self, file, attrs):
+        raise asyncssh.SFTPPermissionDenied("SetStat is not supported")
+
+    def statvfs(self, path):
+        return asyncssh.SFTPVFSAttrs(bsize=512, frsize=512, namemax=255)
+
+async def""", 1)
+
 
 class SFTPProgram(Server):
     """A server of SFTP that is not OpenSSH's."""
@@ -40,9 +54,12 @@ class SFTPProgram(Server):
                 str(self.folder / "user.pub"), "--vfs-cache-mode", "off", "--dir-cache-time", "1s",
                 "--config", str(self.folder / "none")]
 
-    def _asyncssh(self):
+    def _gateway(self):
+        return self._asyncssh(GATEWAY)
+
+    def _asyncssh(self, program=ASYNCSSH):
         script = self.folder / "serve.py"
-        script.write_text(ASYNCSSH)
+        script.write_text(program)
         return [str(TOOLS / "python"), str(script), str(self.port), str(self.root),
                 str(self.folder / "host"), str(self.folder / "user.pub")]
 

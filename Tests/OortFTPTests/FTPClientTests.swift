@@ -75,10 +75,19 @@ extension FTPTests {
                         try await client.delete(.file, at: path, revision: made.revision)
                     } == .preconditionFailed
                 )
+                #expect(
+                    await kind { () async throws(ProviderError) in
+                        _ = try await client.setModifiedTime(
+                            Timestamp(seconds: 1_111_111_111),
+                            of: path,
+                            revision: made.revision
+                        )
+                    } == .preconditionFailed
+                )
                 let later = try await client.setModifiedTime(
                     Timestamp(seconds: 1_234_567_890),
                     of: path,
-                    revision: made.revision
+                    revision: try await client.entry(at: path).revision
                 )
                 #expect(later.modifiedTime == Timestamp(seconds: 1_234_567_890))
                 try await client.delete(.file, at: path, revision: later.revision)

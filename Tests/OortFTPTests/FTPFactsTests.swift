@@ -184,4 +184,17 @@ struct FTPFactsTests {
         #expect(FTPClient.quoted(reply) == Array(#"/a "b"/c"#.utf8))
         #expect(FTPClient.quoted(FTPReply(code: 257, lines: [Array("\"/a".utf8)])) == nil)
     }
+
+    @Test(
+        "a login is refused by its user and password only where the server says so for good",
+        arguments: [
+            (530, "Login incorrect.", .loginRefused), (530, "Too many users.", .tooMany),
+            (421, "Service not available.", .tooMany),
+            (431, "The accounts' database is away.", .unreachable),
+            (451, "Local error.", .unreachable),
+        ] as [(Int, String, FTPFailure.Kind)]
+    )
+    func login(code: Int, words: String, kind: FTPFailure.Kind) {
+        #expect(FTPReply(code: code, lines: [Array(words.utf8)]).loginRefusal == kind)
+    }
 }

@@ -1,3 +1,4 @@
+import SwiftSFTP
 import Testing
 
 @testable import OortSFTP
@@ -44,6 +45,27 @@ struct SSHAnswersTests {
     )
     func words(_ words: String, _ question: SSHQuestion) {
         #expect(SSHQuestion(words) == question)
+    }
+
+    @Test(
+        "a login counts as refused only where the server refused it",
+        arguments: [
+            ("ada@nas: Permission denied (publickey,password).", .refused),
+            (
+                "Received disconnect from 192.0.2.1 port 22:2: Too many authentication failures",
+                .refused
+            ),
+            // What a network or this machine does not allow, and what a login's shell says.
+            ("ssh: connect to host nas port 22: Permission denied", .unreachable),
+            ("/etc/profile: line 3: /var/log/logins: Permission denied", .unreachable),
+            ("Host key verification failed.", .unknownHost),
+            ("kex_exchange_identification: Connection closed by remote host", .unreachable),
+        ] as [(String, SSHFailure.Reason)]
+    )
+    func reasons(_ words: String, _ reason: SSHFailure.Reason) throws {
+        let address = try #require(SFTPAddress("ada@nas"))
+        let ended = SFTPError(.connectionLost(mayHaveBeenDone: true), detail: "it ended")
+        #expect(SSHWords.failure(words, of: address, ended).reason == reason)
     }
 
     private func answers(_ secret: SFTPAddress.SecretKind, identity: String? = nil) throws

@@ -63,6 +63,21 @@ struct HostileServerTests {
         #expect(given == .connectionLost(mayHaveBeenDone: false))
     }
 
+    @Test("a server that greets and answers nothing more is given up, one that owes nothing is not")
+    func standstill() async throws {
+        let (process, transport) = try ServerProcess.start(
+            "printf '\(Self.greeting)'; exec sleep 600"
+        )
+        defer { ServerProcess.end(process) }
+        let session = try await SFTPSession.open(over: transport, silence: .milliseconds(100))
+        // It owes nothing yet, however long that lasts.
+        try await Task.sleep(for: .milliseconds(300))
+        let given = await failure { _ = try await session.attributes(of: SFTPPath("/")) }
+        #expect(given == .connectionLost(mayHaveBeenDone: true))
+        let after = await failure { _ = try await session.attributes(of: SFTPPath("/")) }
+        #expect(after == .connectionLost(mayHaveBeenDone: false))
+    }
+
     @Test("random answers neither crash nor hang")
     func random() async throws {
         let seed =
