@@ -454,6 +454,9 @@ public struct PlaceEntry: Hashable, Sendable {
     public var hash: ContentHash?
     /// What an entry keeps when somebody moves it (a file id, an inode); nil where there is no such thing.
     public var key: String?
+    /// Whether it is where a storage of its own begins, which its folder may not name while that is away: it
+    /// counts as gone only after a while.
+    public var isStorage = false
     /// A folder's stamp; nil of a file, and where the service has none.
     public var stamp: FolderStamp?
     /// What this account may do with it.

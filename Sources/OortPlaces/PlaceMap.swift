@@ -158,6 +158,16 @@ public final class PlaceMap: Sendable {
                     """
             )
         }
+        migrator.registerMigration("storages that may be away") { database in
+            try database.execute(
+                sql: """
+                    -- Whether it is where a storage of its own begins.
+                    ALTER TABLE place ADD COLUMN is_storage INTEGER NOT NULL DEFAULT 0;
+                    -- Since when it is missing, in seconds since 1970; only while it is.
+                    ALTER TABLE place ADD COLUMN missing_since INTEGER NOT NULL DEFAULT 0;
+                    """
+            )
+        }
         try migrator.migrate(queue)
         return queue
     }

@@ -359,12 +359,13 @@ extension PlaceProvider {
     /// Looks at a folder and all below it before it is deleted: others may have changed it since the feed
     /// was read.
     ///
-    /// Where stamps cover whole trees, only folders with a new stamp are listed; otherwise all are.
+    /// Where stamps cover whole trees, only folders with a new stamp are listed; otherwise all are, and also
+    /// where no trash keeps what could never be seen here.
     ///
     /// - Throws: `.preconditionFailed` where something lies there that the feed has not reported, or a
     ///   folder is not where it was.
     private func lookThrough(_ folder: Int64) async throws(ProviderError) {
-        let stampsTrees = client.traits.scan == .subtreeStamps
+        let stampsTrees = client.traits.scan == .subtreeStamps && client.keepsDeleted
         var waiting = stampsTrees ? try await changedFolders(below: folder) : [folder]
         while !waiting.isEmpty {
             let some = Array(waiting.suffix(max(1, client.traits.listingsInFlight)))

@@ -62,7 +62,8 @@ actor PlaceScan {
     /// else.
     private static let mostTries = 6
     /// How many folders are listed in one round without a sign of change, where there are no stamps or
-    /// stamps of whole trees: a small account is looked through each time, a large one in turn.
+    /// stamps of whole trees: a small account, or its part without stamps, is looked through each time, a
+    /// large one in turn.
     private static let listingsAtOnce = 32
     /// How many folders are listed by one request rather than each by itself, at least.
     private static let fewestTogether = 4
@@ -207,18 +208,23 @@ actor PlaceScan {
         let isUnstamped = scan == .listings || scan == .folderStamps && !stampsTell
         let budget = isUnstamped ? Self.listingsAtOnce : 0
         let recent = visits.filter { $0.value.seconds > second - Self.visitLength }.keys
-        let visited = client.traits.scan == .subtreeStamps ? [] : Array(recent)
+        let visited = recent.sorted()
         (round.folders, round.aged) = try await map.read { database in
             let transaction = PlaceTransaction(database: database)
             var folders = try transaction.dueFolders()
             var known = Set(folders)
             var old: [Int64] = []
-            if let fresh {
-                old = try transaction.agedFolders(outside: fresh, atMost: aged)
-                    .filter { known.insert($0).inserted }
-                folders += old
+            if let fresh { old = try transaction.agedFolders(outside: fresh, atMost: aged) }
+            var others: [Int64] = []
+            if scan == .subtreeStamps {
+                // Changes behind the service's back: no stamp tells of them.
+                old += try visited.filter { try transaction.lacksStamp($0) }
+                old += try transaction.stamplessFolders(atMost: aged)
+            } else {
+                others = try visited + transaction.oldestFolders(atMost: budget)
             }
-            let others = try visited.sorted() + transaction.oldestFolders(atMost: budget)
+            old = old.filter { known.insert($0).inserted }
+            folders += old
             for folder in others where known.insert(folder).inserted {
                 if try transaction.row(folder)?.entry.kind == .folder { folders.append(folder) }
             }
@@ -589,10 +595,13 @@ actor PlaceScan {
     }
 
     private func finish() async throws(ProviderError) {
-        let isDone = try await map.write { try PlaceTransaction(database: $0).removeMissing() }
+        let second = now().seconds
+        let isDone = try await map.write {
+            try PlaceTransaction(database: $0).removeMissing(now: second)
+        }
         if !isDone {
             logger.warning(
-                "a folder has lost most of what it held; another look decides whether it is gone"
+                "so much is missing, or a storage, that another look decides whether it is gone"
             )
         }
         current = nil

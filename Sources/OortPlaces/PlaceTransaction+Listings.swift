@@ -61,7 +61,7 @@ extension PlaceTransaction {
             if heard.isUnsettled(row.entry.name) || inMotion.contains(name) {
                 isDue = true
             } else {
-                try miss(row.id, in: round)
+                try miss(row.id, in: round, now: now)
             }
         }
         let stamp = heard.listing.stamp?.rawValue
@@ -101,16 +101,17 @@ extension PlaceTransaction {
         )
     }
 
-    private func miss(_ id: Int64, in round: Int64) throws {
+    private func miss(_ id: Int64, in round: Int64, now: Int64) throws {
         try database.cachedStatement(
             sql: """
                 UPDATE place SET is_missing = 1, missing_round = CASE
                     WHEN is_missing = 0 OR missing_round > 0 THEN ?1
                     WHEN -missing_round < ?1 THEN 0
-                    ELSE missing_round END
+                    ELSE missing_round END,
+                    missing_since = CASE WHEN is_missing = 0 THEN ?3 ELSE missing_since END
                 WHERE id = ?2
                 """
-        ).execute(arguments: [round, id])
+        ).execute(arguments: [round, id, now])
     }
 
     /// A row that its own folder's listing no longer named, and that has the key of an entry elsewhere.
@@ -245,7 +246,7 @@ extension PlaceTransaction {
             return false
         }
         let missing = try unseen.filter { try !isBelowUnsettled($0) }
-        for id in missing { try miss(id, in: round) }
+        for id in missing { try miss(id, in: round, now: now) }
         try database.execute(
             sql: "UPDATE folder SET listed_round = ?, listed_at = ?, is_due = 0",
             arguments: [round, now]
@@ -302,6 +303,23 @@ extension PlaceTransaction {
         )
     }
 
+    /// The folders of which the service tells no stamp, those first that were listed the longest ago.
+    func stamplessFolders(atMost count: Int) throws -> [Int64] {
+        try Int64.fetchAll(
+            database,
+            sql: "SELECT id FROM folder WHERE stamp IS NULL ORDER BY listed_at, id LIMIT ?",
+            arguments: [count]
+        )
+    }
+
+    /// Whether a row is a folder of which the service tells no stamp.
+    func lacksStamp(_ id: Int64) throws -> Bool {
+        try Bool.fetchOne(
+            database.cachedStatement(sql: "SELECT stamp IS NULL FROM folder WHERE id = ?"),
+            arguments: [id]
+        ) ?? false
+    }
+
     /// The folders that were listed the longest ago.
     func oldestFolders(atMost count: Int) throws -> [Int64] {
         try Int64.fetchAll(
@@ -336,12 +354,13 @@ extension PlaceTransaction {
         )
     }
 
-    /// Removes rows that listings no longer named, unless they turned up elsewhere, or so much is missing
-    /// that a disk may be away: then they stay until a later round has listed their folder and it named as
-    /// little.
+    /// Removes rows that listings no longer named, unless they turned up elsewhere.
     ///
-    /// Returns whether all of it is done; if not, another round must look again.
-    func removeMissing() throws -> Bool {
+    /// If so much is missing that a disk may be away, they stay until a later round has listed their folder
+    /// and it named as little. A storage of its own stays until it was missing for `longestAbsence`.
+    ///
+    /// Returns whether all of it is done by `now` (seconds since 1970); if not, another round must look again.
+    func removeMissing(now: Int64) throws -> Bool {
         let all = try PlaceRow.fetchAll(
             database,
             sql: "SELECT \(PlaceRow.columns) FROM place WHERE is_missing = 1 ORDER BY id"
@@ -351,8 +370,13 @@ extension PlaceTransaction {
             sql: "SELECT missing_round FROM place WHERE is_missing = 1 ORDER BY id"
         )
         let doubted = try doubtful(all)
+        let away = try Set(storagesAway(at: now))
         var missing: [PlaceRow] = []
         for (row, round) in zip(all, rounds) {
+            if away.contains(row.id), try elsewhere(row) == nil {
+                if let folder = row.parent { try makeDue(folder) }
+                continue
+            }
             // Zero was in doubt before and is missing again; below zero waits for that listing. An entry
             // that is seen elsewhere was moved, whatever its folder lost.
             guard round < 0 || round > 0 && row.parent.map(doubted.contains) == true,
@@ -384,6 +408,22 @@ extension PlaceTransaction {
             try remove(row.id)
         }
         return missing.count == all.count
+    }
+
+    /// How long a storage of its own may be missing, in seconds, before it counts as gone: a server that
+    /// cannot reach it may not name it.
+    private static let longestAbsence: Int64 = 600
+
+    /// The storages that have been missing for less than that; none after a clock was set back.
+    private func storagesAway(at now: Int64) throws -> [Int64] {
+        try Int64.fetchAll(
+            database,
+            sql: """
+                SELECT id FROM place WHERE is_missing = 1 AND is_storage = 1
+                    AND ?1 - missing_since BETWEEN 0 AND ?2 - 1
+                """,
+            arguments: [now, Self.longestAbsence]
+        )
     }
 
     /// A younger row of the same key, which is not missing.

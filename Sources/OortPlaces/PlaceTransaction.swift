@@ -155,6 +155,11 @@ struct PlaceTransaction {
         if entry.kind == .folder, let stamp = entry.stamp {
             try database.cachedStatement(sql: "UPDATE folder SET stamp = ? WHERE id = ?")
                 .execute(arguments: [stamp.rawValue, old.id])
+        } else if entry.kind == .folder, entry.key != old.entry.key {
+            // Another folder of the name, and a stamp of the former one says nothing of it.
+            try database.cachedStatement(
+                sql: "UPDATE folder SET stamp = NULL, listed_stamp = NULL, is_due = 1 WHERE id = ?"
+            ).execute(arguments: [old.id])
         }
         if old.isMissing {
             try database.execute(

@@ -27,8 +27,12 @@ struct CloudItem {
     var key: String? {
         guard let id else { return nil }
         guard isMounted else { return id }
-        return response.text(.nextcloud("is-mount-root")) == "true" ? "\(id)@mount" : nil
+        return isMountRoot ? "\(id)@mount" : nil
     }
+
+    /// Whether a storage, a share or a group's folder begins there, which the server may leave out while it
+    /// cannot reach it.
+    var isMountRoot: Bool { isMounted && response.text(.nextcloud("is-mount-root")) == "true" }
 
     /// The number of the item with a key: the digits before the name of the server; nil of what is mounted.
     static func number(ofKey key: String) -> String? {
@@ -39,8 +43,12 @@ struct CloudItem {
 
     /// Whether a folder's tag changes with everything below it: not where files change behind the server's
     /// back (external storages, shares of another server).
-    var stampHolds: Bool {
-        response.text(.nextcloud("is-federated")) != "1"
+    ///
+    /// An ownCloud 10 has no name for the kind of a mount, and the letter `M` for an external storage, on all
+    /// that is in it (owncloud/core, `FileInfo.php`).
+    func stampHolds(_ dialect: WebDAVDialect) -> Bool {
+        if dialect == .owncloud10, letters.has("M") { return false }
+        return response.text(.nextcloud("is-federated")) != "1"
             && response.text(.nextcloud("is-federated")) != "true"
             && ["", "shared", "group"].contains(mountType)
     }

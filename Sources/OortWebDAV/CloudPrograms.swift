@@ -57,6 +57,7 @@ struct CloudPrograms: Sendable {
             var characters: [String]?
             var extensions: [String]?
             var blacklist: [String]?
+            var undelete: Bool?
 
             enum CodingKeys: String, CodingKey {
                 case chunks = "chunked_upload"
@@ -66,6 +67,7 @@ struct CloudPrograms: Sendable {
                 case characters = "forbidden_filename_characters"
                 case extensions = "forbidden_filename_extensions"
                 case blacklist = "blacklisted_files"
+                case undelete
             }
         }
         struct Push: Decodable {
@@ -116,7 +118,7 @@ struct CloudPrograms: Sendable {
 
     func person(isSignIn: Bool = false) async throws(ProviderError) -> Person {
         if api.dialect == .infinitescale {
-            let person = try await InfiniteScaleSpaces(api: api).person()
+            let person = try await InfiniteScaleSpaces(api: api).person(isSignIn: isSignIn)
             return Person(id: person.id, displayname: person.displayName, email: person.mail)
         }
         return try await get(Person.self, ["cloud", "user"], isSignIn: isSignIn)
@@ -140,6 +142,8 @@ struct CloudPrograms: Sendable {
         result.refusedBaseNames = lower(files.baseNames)
         result.refusedCharacters = files.characters ?? []
         result.refusedEndings = lower(files.extensions)
+        // Said by the app that keeps it (`files_trashbin`), where that is switched on.
+        result.keepsDeleted = files.undelete ?? false
         return result
     }
 
@@ -200,9 +204,9 @@ extension WebDAVClient {
         )
     }
 
-    func cloudOwner() async throws(ProviderError) -> PlaceOwner {
+    func cloudOwner(isSignIn: Bool) async throws(ProviderError) -> PlaceOwner {
         Self.owner(
-            try await CloudPrograms(api: api).person(isSignIn: true),
+            try await CloudPrograms(api: api).person(isSignIn: isSignIn),
             address: address
         )
     }

@@ -74,8 +74,8 @@ struct InfiniteScaleSpaces: Sendable {
         return path.parts(between: "/").map(String.init).filter { !$0.isEmpty }
     }
 
-    func person() async throws(ProviderError) -> Person {
-        try await get(Person.self, ["v1.0", "me"], isSignIn: true)
+    func person(isSignIn: Bool) async throws(ProviderError) -> Person {
+        try await get(Person.self, ["v1.0", "me"], isSignIn: isSignIn)
     }
 
     /// The space that a person means: by its name, its address or its id; the person's own where none

@@ -26,7 +26,7 @@ struct WebDAVAPI: Sendable {
 
     // MARK: Exchange
 
-    /// Sends a request; an answer of any status but 401 is no error.
+    /// Sends a request; an answer is no error, whatever its status, unless it refuses the account (401).
     func exchange(
         _ request: HTTPRequest,
         isSignIn: Bool = false
@@ -38,7 +38,7 @@ struct WebDAVAPI: Sendable {
         } catch {
             throw ProviderError(error)
         }
-        try note(response.head, isSignIn: isSignIn)
+        try await note(response.head, of: request, isSignIn: isSignIn)
         return response
     }
 
@@ -51,11 +51,15 @@ struct WebDAVAPI: Sendable {
         } catch {
             throw ProviderError(error)
         }
-        try note(response.head, isSignIn: false)
+        try await note(response.head, of: request, isSignIn: false)
         return response
     }
 
-    private func note(_ head: HTTPResponseHead, isSignIn: Bool) throws(ProviderError) {
+    private func note(
+        _ head: HTTPResponseHead,
+        of request: HTTPRequest,
+        isSignIn: Bool
+    ) async throws(ProviderError) {
         guard head.status == 401 else {
             doubt.end()
             return
@@ -63,7 +67,21 @@ struct WebDAVAPI: Sendable {
         if isSignIn {
             throw ProviderError(.signedOut, detail: "the server does not take the password")
         }
+        // A plain server may give this answer of one folder, or to one method, where it lets only other
+        // people in (Apache's `Require user`): the password is refused where the account begins.
+        let root = Self.propfind(address.text, depth: 0, properties: [.dav("resourcetype")])
+        let isRoot = request.url == root.url && request.method == root.method
+        if dialect == .plain, !isRoot, await doubt.isLetIn({ await isAccepted(root) }) {
+            doubt.end()
+            return
+        }
         throw doubt.refused()
+    }
+
+    private func isAccepted(_ request: HTTPRequest) async -> Bool {
+        do throws(TransportError) {
+            return (200..<300).contains(try await client.send(request).head.status)
+        } catch { return false }
     }
 
     /// Sends a request and wants success (2xx, but not 207, which reports failures of parts).
@@ -206,8 +224,24 @@ struct WebDAVAPI: Sendable {
 final class SignInDoubt: Sendable {
     private let secondLook: Duration
     private let since = Mutex<ContinuousClock.Instant?>(nil)
+    private let look = Mutex<Task<Bool, Never>?>(nil)
 
     init(secondLook: Duration) { self.secondLook = secondLook }
+
+    /// Whether the server lets the person in elsewhere, by a request that all share who ask at once.
+    func isLetIn(_ ask: @escaping @Sendable () async -> Bool) async -> Bool {
+        let task = look.withLock { look in
+            if let look { return look }
+            // It ends by itself: whoever asked first may be cancelled.
+            let task = Task {
+                defer { self.look.withLock { $0 = nil } }
+                return await ask()
+            }
+            look = task
+            return task
+        }
+        return await task.value
+    }
 
     /// - Throws: `.rateLimited` while it is too early for another look.
     func check() throws(ProviderError) {

@@ -6,7 +6,8 @@ import Synchronization
 extension WebDAVAbilities {
     /// Tries what a plain server can do, in a folder that is made for it and removed afterwards.
     ///
-    /// - Throws: What a request without an answer throws; a refusal is a finding.
+    /// - Throws: What a request without an answer throws, and one that the server could not carry out at
+    ///   present (no room, too many requests, a gateway's failure); a refusal is a finding.
     static func probed(
         http: any HTTPClient,
         address: WebDAVAddress
@@ -48,7 +49,7 @@ private struct WebDAVProbe {
 
     mutating func run() async throws(ProviderError) {
         try await lookForQuota()
-        let made = try await api.exchange(api.request("MKCOL", folder, isFolder: true))
+        let made = try await exchange(api.request("MKCOL", folder, isFolder: true))
         found.server = made.head.header("Server").map { String($0.prefix(80)) }
         guard (200..<300).contains(made.head.status) else {
             found.isReadOnly = true
@@ -95,7 +96,19 @@ private struct WebDAVProbe {
             headers: [("Content-Type", "text/plain")] + headers
         )
         request.body = .bytes(Array(text.utf8))
-        return try await api.exchange(request).head
+        return try await exchange(request).head
+    }
+
+    /// The answer to a trial, where it says something of the server.
+    private func exchange(_ request: HTTPRequest) async throws(ProviderError) -> HTTPResponse {
+        let response = try await api.exchange(request)
+        guard Self.isPassing(response.head.status) else { return response }
+        throw WebDAVErrors.error(response, about: .parent)
+    }
+
+    /// Whether a status is of the moment: what follows from it would be kept with the account for good.
+    private static func isPassing(_ status: Int) -> Bool {
+        [408, 429, 502, 503, 504, 507, 509].contains(status)
     }
 
     /// What a listing says of a file; nil where it is not there.
@@ -139,10 +152,11 @@ private struct WebDAVProbe {
             return true
         } catch  where error.kind == .preconditionFailed {
             return nil
-        } catch  where error.kind == .cancelled || error.kind == .offline {
-            throw error
         } catch {
-            return false
+            switch error.kind {
+            case .cancelled, .offline, .rateLimited, .quotaExceeded: throw error
+            default: return false
+            }
         }
     }
 

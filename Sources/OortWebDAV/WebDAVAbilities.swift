@@ -91,6 +91,9 @@ public struct CloudCapabilities: Hashable, Sendable, Codable {
     public var refusedCharacters: [String] = []
     /// What a name may not end in, in lower case.
     public var refusedEndings: [String] = []
+    /// Whether what is deleted goes to a trash, which an administrator can switch off; nil in accounts that
+    /// are older than this question.
+    public var keepsDeleted: Bool?
     /// The root's fingerprint of the server's data at the sign-in; nil where it was not asked for.
     ///
     /// Empty as a rule, and different once an administrator restored a backup.

@@ -108,15 +108,21 @@ public struct WebDAVClient: PlaceClient {
         // A cloud writes into its database with each file, and a small one stalls above three writers; a
         // plain server gets as many requests as `RequestBounds.webDAV` has grown to.
         provider.maximumWritesInFlight = isCloud ? 3 : 8
-        let traits = PlaceTraits(
+        var traits = PlaceTraits(
             provider: provider,
             scan: isCloud ? .subtreeStamps : .listings,
             // An Infinite Scale does not pass a change on to the folders above when it cannot lock one in
             // time.
             listingFreshness: dialect == .infinitescale ? .seconds(86_400) : nil,
             listingsInFlight: isCloud ? 6 : 8,
-            deletesToTrash: isCloud
+            deletesToTrash: isCloud && abilities.cloud?.keepsDeleted != false
         )
+        // Where a client chooses the time of which the tag is made, or there is no tag, the same size and
+        // second make the same revision.
+        traits.hasRevisionsOfTimes =
+            !isCloud
+            && (abilities.tags != .fine || abilities.takesTimeWithUpload
+                || abilities.takesTimeLater)
         return traits
     }
 
@@ -124,7 +130,7 @@ public struct WebDAVClient: PlaceClient {
 
     public var trash: (any Trash)? {
         switch dialect {
-        case .nextcloud: NextcloudTrash(client: self)
+        case .nextcloud: traits.deletesToTrash ? NextcloudTrash(client: self) : nil
         case .infinitescale: InfiniteScaleTrash(client: self)
         case .owncloud10, .plain: nil
         }
@@ -167,15 +173,17 @@ public struct WebDAVClient: PlaceClient {
     // MARK: Account
 
     public func owner() async throws(ProviderError) -> PlaceOwner {
+        // A person who waits is told at once that the password is refused; a mount that begins looks twice.
+        let isSignIn = RequestPriority.current == .interactive
         if dialect.isCloud {
-            let owner = try await cloudOwner()
+            let owner = try await cloudOwner(isSignIn: isSignIn)
             // Before anything is sent, this shows whether the server's data were restored.
             if dialect == .nextcloud {
                 _ = try await ownEntry(of: .root, depth: 0, isFolder: true)
             }
             return owner
         }
-        _ = try await ownEntry(of: .root, depth: 0, isFolder: true, isSignIn: true)
+        _ = try await ownEntry(of: .root, depth: 0, isFolder: true, isSignIn: isSignIn)
         return Self.owner(of: address)
     }
 

@@ -68,9 +68,9 @@ extension WebDAVClient {
         }
         if let sum = head.header("X-Hash-SHA1")?.trimmed.lowercased(), dialect == .nextcloud {
             try check(sum, upload)
-        } else {
-            try await prove(upload)
+            return try await written(upload, as: WebDAVEntries.tag(head.header("OC-ETag")))
         }
+        try await prove(upload)
         return try await written(upload)
     }
 
@@ -125,19 +125,31 @@ extension WebDAVClient {
         .seconds(min(30 + 180 * ((size >> 30) + 1), 1800))
     }
 
-    /// The entry of what was just uploaded.
-    private func written(_ upload: PlaceUpload) async throws(ProviderError) -> PlaceEntry {
+    /// The entry of what was just uploaded, if it is still that: `tag` is what the server gave it, where the
+    /// answer says so.
+    private func written(
+        _ upload: PlaceUpload,
+        as tag: String? = nil
+    ) async throws(ProviderError) -> PlaceEntry {
         var entry = try await afterwards(upload.path)
-        guard entry.size == upload.size else {
+        let isSameTag =
+            tag.flatMap { tag in
+                entry.revision.flatMap { WebDAVEntries.tag(of: $0) }?.isSameText(as: tag)
+            } ?? true
+        let isSameHash = entry.hash.map { $0 == upload.hash || !isSHA1(upload) } ?? true
+        guard entry.size == upload.size, isSameTag, isSameHash else {
+            // Somebody else's save of the moment after has a revision of its own.
             throw ProviderError(
                 .outcomeUnknown(retryAfter: nil),
-                detail: "the file has another size than was sent"
+                detail: "the file has another content than was sent"
             )
         }
         entry = try await withTime(entry, upload.modifiedTime, at: upload.path)
         entry.hash = upload.hash
         return entry
     }
+
+    private func isSHA1(_ upload: PlaceUpload) -> Bool { upload.hash.algorithm == .sha1 }
 
     func cloudFailure(
         _ error: ProviderError,
@@ -350,7 +362,7 @@ extension WebDAVClient {
             repetition: .onlyIfNotDone
         )
         request.answerTimeout = Self.timeToReadAll(upload.size)
-        var patience = 5
+        var (patience, lost) = (5, 0)
         for round in 0..<60 {
             do throws(ProviderError) {
                 _ = try await api.send(request, about: .session)
@@ -367,19 +379,37 @@ extension WebDAVClient {
                     }
                     throw error
                 case .outcomeUnknown, .locked, .malformedAnswer:
-                    // The server may still be putting it together: a second try beside the first would
-                    // fail, or begin anew.
-                    guard round < 59 else { throw error.asUnknownOutcome }
-                    try await pause(.seconds(min(patience, 60)))
-                    patience *= 2
-                    if try await !isPresent(session) {
+                    if error.kind != .locked { lost += 1 }
+                    guard round < 59, lost < 4 else { throw error.asUnknownOutcome }
+                    // The server may still be putting it together, and a second request would have it begin
+                    // once more beside that.
+                    let wait =
+                        error.kind == .locked
+                        ? .seconds(patience) : max(.seconds(300), Self.timeToReadAll(upload.size))
+                    if try await isOver(session, within: wait) {
                         if try await landed(upload) != nil { return }
                         throw error.asUnknownOutcome
                     }
+                    patience = min(patience * 2, 60)
                 default: throw error
                 }
             }
         }
+    }
+
+    /// Waits until a session is over, and no longer than that; whether it is.
+    private func isOver(
+        _ session: CloudUploadSession,
+        within limit: Duration
+    ) async throws(ProviderError) -> Bool {
+        var (waited, pause) = (Duration.zero, Duration.seconds(5))
+        while waited < limit {
+            try await self.pause(min(pause, limit - waited))
+            waited += pause
+            pause = min(pause * 2, .seconds(60))
+            if try await !isPresent(session) { return true }
+        }
+        return false
     }
 
     private func isPresent(_ session: CloudUploadSession) async throws(ProviderError) -> Bool {

@@ -392,7 +392,8 @@ public enum WebDAVDiscovery {
             dialect: .plain,
             abilities: WebDAVAbilities()
         )
-        let owner = try await first.owner()
+        _ = try await first.ownEntry(of: .root, depth: 0, isFolder: true, isSignIn: true)
+        let owner = WebDAVClient.owner(of: server.address)
         guard try await first.entry(at: .root).kind == .folder else {
             throw ProviderError(.notAFolder, detail: "a file is there")
         }
@@ -482,6 +483,9 @@ public enum WebDAVDiscovery {
         // Apache calls the address of a file with a slash at its end a bad request.
         case .notFound, .badRequest:
             "The server has no folder at \(place) for this account (\(error.detail))."
+        case .quotaExceeded:
+            "There is no room at \(place), and what the server can do is found out with some small files. "
+                + "Make room there, and sign in again."
         case .notAFolder: "A file lies at \(place); an account begins at a folder."
         case .noPermission: "The server does not let this account in at \(place)."
         case .malformedAnswer: "What answers at \(place) does not speak WebDAV (\(error.detail))."

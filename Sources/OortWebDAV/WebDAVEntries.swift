@@ -210,7 +210,7 @@ struct WebDAVEntries: Sendable {
         }
         // A storage that is down is listed with an empty tag.
         guard let tag = Self.tag(response.text(.dav("getetag"))) else { return nil }
-        if CloudItem(response).stampHolds { entry.stamp = FolderStamp(tag) }
+        if CloudItem(response).stampHolds(dialect) { entry.stamp = FolderStamp(tag) }
         addCloud(response, to: &entry)
         return entry
     }
@@ -224,6 +224,7 @@ struct WebDAVEntries: Sendable {
         let item = CloudItem(response)
         // In one space an id is at one place, whoever shares it.
         entry.key = dialect == .infinitescale ? item.id : item.key
+        entry.isStorage = item.isMountRoot
         entry.permissions = item.permissions(entry.kind, dialect: dialect)
         entry.isOwn = item.isOwn && address.space?.isPersonal != false
         entry.owner = item.owner

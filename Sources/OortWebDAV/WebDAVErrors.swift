@@ -82,7 +82,8 @@ enum WebDAVErrors {
             }
             if words.contains("checksum") || words.contains("sum up") { return .contentDamaged }
             return .badRequest
-        case 401: return .signedOut
+        // That the account is refused as a whole is another matter (`WebDAVAPI.note`).
+        case 401: return .noPermission
         case 403: return exception == "InvalidPath" ? .nameRefused : .noPermission
         case 404, 410:
             return switch subject {

@@ -80,6 +80,7 @@ extension WebDAVClient {
         if dialect == .infinitescale, head.header("ETag") == nil, head.header("OC-ETag") == nil {
             guard try await entry(at: path).kind == .file else { throw Self.notAFile }
         }
+        try await wantPlain(head, path, total: total)
         let skipped = head.status == 206 ? 0 : range.lowerBound
         try await verify(head, path, total: total, revision: revision)
         let end = total.map { min($0, range.upperBound) } ?? range.upperBound
@@ -92,6 +93,26 @@ extension WebDAVClient {
             count: end - range.lowerBound,
             mayEndEarly: total == nil
         ).stream
+    }
+
+    /// - Throws: `.malformedAnswer` where a proxy compressed the content although it was asked not to: the tag
+    ///   would be right, and the bytes would be others.
+    ///
+    /// A server may also name so what it stores as it is (`AddEncoding x-gzip .gz`): that has the file's size.
+    private func wantPlain(
+        _ head: HTTPResponseHead,
+        _ path: RemotePath,
+        total: Int64?
+    ) async throws(ProviderError) {
+        let coding = head.header("Content-Encoding")?.trimmed.lowercased() ?? ""
+        guard !coding.isEmpty, coding != "identity" else { return }
+        guard let total, try await entry(at: path).size == total else {
+            throw ProviderError(
+                .malformedAnswer,
+                detail: "the content comes as \(coding.prefix(20)), which was not asked for: a "
+                    + "proxy before the server must leave it as it is"
+            )
+        }
     }
 
     private static var notAFile: ProviderError {

@@ -46,6 +46,10 @@ public final class DavServer: Sendable {
     /// With what.
     public static let password = "secret"
 
+    /// A folder into which Apache does not let `user`, and one in which that person may only read.
+    public static let closedFolder = "closed"
+    public static let readingFolder = "reading"
+
     /// What a person would paste.
     public var url: String { "http://127.0.0.1:\(port)/dav" }
     /// Where the server keeps the files.
@@ -165,6 +169,14 @@ public final class DavServer: Sendable {
                 AuthName dav
                 AuthUserFile \(folder)/users
                 Require valid-user
+            </Directory>
+            <Directory \(folder)/root/dav/\(Self.closedFolder)>
+                Require user bob
+            </Directory>
+            <Directory \(folder)/root/dav/\(Self.readingFolder)>
+                <LimitExcept GET HEAD OPTIONS PROPFIND>
+                    Require user bob
+                </LimitExcept>
             </Directory>
 
             """
@@ -370,14 +382,15 @@ public final class DavServer: Sendable {
 
     private static let known = Mutex<[Kind: WebDAVAbilities]>([:])
 
-    /// Signs in as `oort login` does.
+    /// Signs in as `oort login` does, to the files or a folder in them.
     public func signIn(
+        at place: String = "",
         user: String = user,
         password: String = password,
         through: (any HTTPClient) -> any HTTPClient = { $0 }
     ) async throws -> WebDAVDiscovery.Account {
         let http = through(try Self.http(user: user, password: password))
-        var server = try await WebDAVDiscovery.server(at: url, http: http)
+        var server = try await WebDAVDiscovery.server(at: url + place, http: http)
         server.address.user = user
         return try await WebDAVDiscovery.account(at: server, http: http)
     }
@@ -426,6 +439,13 @@ public final class DavServer: Sendable {
         let path = files + "/" + name
         try Data(text.utf8).write(to: URL(fileURLWithPath: path))
         try FileManager.default.setAttributes([.posixPermissions: 0o666], ofItemAtPath: path)
+    }
+
+    /// Makes a folder behind the server's back.
+    public func makeFolder(_ name: String) throws {
+        let path = files + "/" + name
+        try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: true)
+        try FileManager.default.setAttributes([.posixPermissions: 0o777], ofItemAtPath: path)
     }
 
     /// Makes something behind the server's back whose name is bytes of Latin-1, and no UTF-8.

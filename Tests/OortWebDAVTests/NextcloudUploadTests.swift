@@ -1,6 +1,7 @@
 import OortModel
 import OortPlaces
 import OortSimulators
+import OortTransport
 import OortWebDAV
 import Testing
 
@@ -55,6 +56,44 @@ struct NextcloudUploadTests {
             let entry = try await client.put(Self.large, to: .init(["large"]))
             #expect(entry.size == Int64(Self.large.count))
             #expect(cloud.simulator.counts["MOVE uploads/.file"]?.calls == 1)
+        }
+    }
+
+    @Test("what is still put together is waited for, and not begun once more beside that")
+    func lateMove() async throws {
+        try await Cloud.with { cloud in
+            let client = cloud.client(partSize: 1 << 20)
+            cloud.service.habits.looksWhileAssembling = 4
+            let entry = try await client.put(Self.large, to: .init(["large"]))
+            #expect(entry.size == Int64(Self.large.count))
+            #expect(cloud.item("large")?.head?.content.bytes == Self.large)
+            #expect(cloud.simulator.counts["MOVE uploads/.file"]?.calls == 1)
+        }
+    }
+
+    @Test(
+        "a save of somebody else right after ours is not taken for ours",
+        arguments: [false, true]
+    )
+    func savedOver(isOwnCloud: Bool) async throws {
+        try await Cloud.with(isOwnCloud: isOwnCloud) { cloud in
+            let other = cloud.client()
+            let client = WebDAVClient(
+                http: AfterPut(next: cloud.http) {
+                    let ours = try await other.entry(at: .init(["a"]))
+                    try await other.put("theirs", to: "a", before: .file(ours.revision))
+                },
+                address: cloud.account.address,
+                dialect: cloud.account.dialect,
+                abilities: cloud.account.abilities,
+                clock: HastyClock()
+            )
+            let kind = await failure { try await client.put("mine!!", to: "a") }
+            guard case .outcomeUnknown? = kind else {
+                Issue.record("\(String(describing: kind))")
+                return
+            }
+            #expect(cloud.text("a") == "theirs")
         }
     }
 
@@ -120,5 +159,24 @@ struct NextcloudUploadTests {
                 #expect(found.contentHash == nil)
             }
         }
+    }
+}
+
+/// A network on which something happens after each upload.
+private struct AfterPut: HTTPClient {
+    let next: any HTTPClient
+    let happens: @Sendable () async throws -> Void
+
+    init(next: any HTTPClient, _ happens: @escaping @Sendable () async throws -> Void) {
+        self.next = next
+        self.happens = happens
+    }
+
+    func stream(_ request: HTTPRequest) async throws(TransportError) -> HTTPStreamedResponse {
+        let answer = try await next.stream(request)
+        if request.method == "PUT" {
+            do { try await happens() } catch { Issue.record(error) }
+        }
+        return answer
     }
 }

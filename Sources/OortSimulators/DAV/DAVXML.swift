@@ -71,13 +71,20 @@ enum DAVXML {
         }.joined()
     }
 
-    /// A file's tag is its revision's; a folder's follows from all that is below.
-    static func tag(_ item: SimulatedItem, in tree: SimulatedTree) -> String {
+    /// A file's tag is its revision's; a folder's follows from all that is below, but for what lies in an
+    /// external storage where the server `overlooks` that.
+    static func tag(
+        _ item: SimulatedItem,
+        in tree: SimulatedTree,
+        overlooks: Bool = false
+    ) -> String {
         guard item.isFolder else { return item.head?.id ?? "" }
         var hasher = Insecure.MD5()
         hasher.update(data: Array(item.id.utf8))
-        for child in tree.children(of: item.id) {
-            hasher.update(data: Array("\(child.id)/\(child.name)/\(tag(child, in: tree))/".utf8))
+        let isOverlooked = overlooks && item.extra["mount-type"]?.text == "external"
+        for child in isOverlooked ? [] : tree.children(of: item.id) {
+            let tag = tag(child, in: tree, overlooks: overlooks)
+            hasher.update(data: Array("\(child.id)/\(child.name)/\(tag)/".utf8))
         }
         return hasher.finalize().map { String($0 >> 4, radix: 16) + String($0 & 15, radix: 16) }
             .joined()

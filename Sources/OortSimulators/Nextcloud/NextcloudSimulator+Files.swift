@@ -76,10 +76,11 @@ extension NextcloudSimulator {
     ) -> [String: String] {
         let (mount, isMountRoot) = mountType(item, tree)
         let isDown = down(path)?.isRoot == true
+        let tag = DAVXML.tag(item, in: tree, overlooks: habits.overlooksStorages)
         var values = [
             "resourcetype": item.isFolder ? "<d:collection/>" : "",
             "getetag": isDown
-                ? "" : DAVXML.escaped("\"\(DAVXML.tag(item, in: tree))\""),
+                ? "" : DAVXML.escaped("\"\(tag)\""),
             "getlastmodified": DAVXML.httpDate(item.modifiedTime),
             "displayname": DAVXML.escaped(item.name),
             "id": item.id, "fileid": DAVXML.number(of: item.id),
@@ -355,7 +356,8 @@ extension NextcloudSimulator {
     }
 
     private func delete(_ request: SimulatorRequest, _ path: [String]) -> SimulatorAnswer {
-        account.withTree { tree in
+        let hasTrash = habits.hasTrash
+        return account.withTree { tree in
             guard let item = tree.item(at: path), item.parentID != nil else {
                 return Self.failure(404, "NotFound", "not found")
             }
@@ -364,7 +366,7 @@ extension NextcloudSimulator {
             {
                 return Self.failure(412, "PreconditionFailed", "If-Match")
             }
-            tree.trash(item.id)
+            if hasTrash { tree.trash(item.id) } else { tree.remove(item.id) }
             return SimulatorAnswer(status: 204)
         }
     }

@@ -18,7 +18,7 @@ extension NextcloudSimulator {
 
     /// `trash/NAME.dSECONDS`.
     func trash(_ request: SimulatorRequest, _ parts: [String]) -> SimulatorAnswer {
-        guard parts.first == "trash", parts.count <= 2 else {
+        guard habits.hasTrash, parts.first == "trash", parts.count <= 2 else {
             return Self.failure(404, "NotFound", "not found")
         }
         switch (request.method, parts.count) {

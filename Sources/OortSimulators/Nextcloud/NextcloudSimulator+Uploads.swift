@@ -12,7 +12,7 @@ extension NextcloudSimulator {
         case ("MKCOL", 1): return open(name, request)
         case ("PROPFIND", 1): return list(name, request)
         case ("PUT", 2): return take(parts[1], of: name, request)
-        case ("MOVE", 2): return assemble(name, request)
+        case ("MOVE", 2): return beginAssembling(name, request)
         case ("DELETE", 1):
             let was = state.withLock { $0.sessions.removeValue(forKey: name) }
             return was == nil
@@ -33,6 +33,12 @@ extension NextcloudSimulator {
     }
 
     private func list(_ name: String, _ request: SimulatorRequest) -> SimulatorAnswer {
+        let assembled = state.withLock { state -> SimulatorRequest? in
+            guard let assembling = state.sessions[name]?.assembling else { return nil }
+            state.sessions[name]?.assembling?.looks -= 1
+            return assembling.looks <= 1 ? assembling.request : nil
+        }
+        if let assembled { _ = assemble(name, assembled) }
         guard let session = state.withLock({ $0.sessions[name] }) else {
             return Self.failure(404, "NotFound", "not found")
         }
@@ -80,6 +86,20 @@ extension NextcloudSimulator {
         }
         return before.map { SimulatorAnswer(status: $0) }
             ?? Self.failure(404, "NotFound", "not found")
+    }
+
+    /// Puts an upload together at once, or later, behind a proxy that does not wait for it.
+    private func beginAssembling(
+        _ name: String,
+        _ request: SimulatorRequest
+    ) -> SimulatorAnswer {
+        let isLate = state.withLock { state in
+            let looks = state.habits.looksWhileAssembling
+            guard looks > 0, state.sessions[name] != nil else { return false }
+            state.sessions[name]?.assembling = (request, looks)
+            return true
+        }
+        return isLate ? SimulatorAnswer(status: 504) : assemble(name, request)
     }
 
     private func assemble(_ name: String, _ request: SimulatorRequest) -> SimulatorAnswer {

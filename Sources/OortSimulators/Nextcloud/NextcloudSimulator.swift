@@ -25,10 +25,14 @@ public final class NextcloudSimulator: SimulatedService, DAVSimulator {
         public var isUnderMaintenance = false
         /// Folders, by their path from the root, whose storage is down.
         public var down: [String: Down] = [:]
+        /// What changes in external storages happens behind the server's back: it shows in no folder's tag.
+        public var overlooksStorages = false
         /// Names that Windows could not store are refused.
         public var refusesWindowsNames = false
         /// So many uploads in parts are put together, but answered with 504.
         public var slowMoves = 0
+        /// For so many looks at its session an upload is still put together, after a proxy gave up with 504.
+        public var looksWhileAssembling = 0
         /// So many uploads in parts are stored with another byte at their end.
         public var damages = 0
         /// The server computes no checksum, neither of what comes nor of what it has.
@@ -37,6 +41,8 @@ public final class NextcloudSimulator: SimulatedService, DAVSimulator {
         public var fingerprint = ""
         /// So many requests are answered with 423.
         public var locks = 0
+        /// What is deleted goes to a trash.
+        public var hasTrash = true
         /// What `status.php` answers in place of the server's own words.
         public var status: JSON?
 
@@ -56,6 +62,8 @@ public final class NextcloudSimulator: SimulatedService, DAVSimulator {
     struct Session {
         var destination: [String]
         var parts: [String: SimulatedContent] = [:]
+        /// The request for what is being put together, and after how many looks that is done.
+        var assembling: (request: SimulatorRequest, looks: Int)?
 
         /// In the order in which they are put together: by number, or as text where names are older
         /// clients' (`000000000000000-000000005242879`).
@@ -305,6 +313,8 @@ public final class NextcloudSimulator: SimulatedService, DAVSimulator {
     }
 
     private func capabilities(_ request: SimulatorRequest) -> JSON {
+        // Without the app nobody says anything of a trash.
+        let undelete: JSON = habits.hasTrash ? .bool(true) : .null
         if isOwnCloud {
             return [
                 "version": [
@@ -320,7 +330,7 @@ public final class NextcloudSimulator: SimulatedService, DAVSimulator {
                         "preferredUploadType": .string("SHA1"),
                     ],
                     "files": [
-                        "bigfilechunking": .bool(true), "undelete": .bool(true),
+                        "bigfilechunking": .bool(true), "undelete": undelete,
                         "versioning": .bool(true),
                         "blacklisted_files": .array([.string(".htaccess")]),
                     ],
@@ -334,7 +344,7 @@ public final class NextcloudSimulator: SimulatedService, DAVSimulator {
             "dav": ["chunking": .string("1.0")],
             "files_sharing": ["api_enabled": .bool(true)],
             "files": [
-                "bigfilechunking": .bool(true), "undelete": .bool(true),
+                "bigfilechunking": .bool(true), "undelete": undelete,
                 "versioning": .bool(true),
                 "chunked_upload": [
                     "max_size": .integer(104_857_600), "max_parallel_count": .integer(5),
