@@ -56,7 +56,7 @@ ACTS = {
     "ftp": {
         "new": {"MLST": 4, "MDTM": 2, "STOR": 1, "MFMT": 1, "RNFR": 1, "RNTO": 1},
         "content": {"MLST": 5, "STOR": 1, "MFMT": 1, "RNFR": 1, "RNTO": 1},
-        "time": {"MLST": 2, "MFMT": 1},
+        "time": {"MLST": 3, "MFMT": 1},
         "folder": {"MLST": 1, "MKD": 1},
         "copy": {"MLST": 4, "MDTM": 2, "STOR": 1, "MFMT": 1, "RNFR": 1, "RNTO": 1},
         "move": {"MLST": 3, "MDTM": 1, "RNFR": 1, "RNTO": 1},
