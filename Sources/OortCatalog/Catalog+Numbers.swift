@@ -232,8 +232,8 @@ struct Numbering {
 
     // MARK: Who is whose twin
 
-    /// Folders that this machine made just after another machine made one of the same name, and that can
-    /// become that one now; each with the oldest such folder.
+    /// Folders that were made just after another machine made one of the same name, and that this machine can
+    /// make that one now; each with the oldest such folder.
     private func twins(among namesakes: [Namesake]) throws -> [TwinFolders] {
         guard rules.allowsDuplicates, !rules.isReadOnly else { return [] }
         let folders = namesakes.filter { one in
@@ -241,11 +241,11 @@ struct Numbering {
                 && one.node.permissions.contains(.write)
         }
         var found: [TwinFolders] = []
-        for younger in folders where younger.node.born != nil {
+        for younger in folders {
             let elder = folders.filter { isTwin(younger, of: $0) }.min { $0.precedes($1) }
             guard let elder, younger.node.permissions.contains(.delete),
                 try areForTheSamePeople(younger, elder),
-                try !(hasOwnAttributes(elder.node) && hasOwnAttributes(younger.node)),
+                try !haveDifferentAttributes(elder.node, younger.node),
                 try TwinFolders.canLeave(younger.node, database)
             else { continue }
             found.append(TwinFolders(younger: younger.node.inode, elder: elder.node.inode))
@@ -253,16 +253,22 @@ struct Numbering {
         return found
     }
 
-    /// Whether `younger` was made soon after `elder`, by the service's clock, `elder` was not made by this
-    /// machine, and the merge would lose nothing that `younger` says of itself.
+    /// Whether `younger` was made soon after `elder`, by the service's clock, it is for this machine to merge
+    /// them, and the merge would lose nothing that `younger` says of itself.
     private func isTwin(_ younger: Namesake, of elder: Namesake) -> Bool {
         guard elder.precedes(younger), let first = elder.created, let second = younger.created,
-            elder.node.born == nil,
+            Self.areNobodysChoice(younger.node.born, elder.node.born),
             younger.node.serviceName.isSameText(as: elder.node.serviceName),
             saysNoMore(younger.node, than: elder.node)
         else { return false }
         let gap = second.seconds.subtractingReportingOverflow(first.seconds)
         return !gap.overflow && gap.partialValue <= TwinFolders.longestGap
+    }
+
+    /// Whether another machine made the elder of two folders, and this one the younger, or they met by chance.
+    private static func areNobodysChoice(_ younger: Timestamp?, _ elder: Timestamp?) -> Bool {
+        let byChance = TwinFolders.byChance
+        return younger == byChance || elder == byChance || younger != nil && elder == nil
     }
 
     /// Whether neither of two folders in one folder is shared by itself, so that the same people see both.
@@ -279,13 +285,20 @@ struct Numbering {
         return above?.isShared == true
     }
 
-    /// Whether a folder has attributes that only this machine knows, including the mode that `mkdir` sets.
-    private func hasOwnAttributes(_ node: Node) throws -> Bool {
-        if node.mode != nil || node.owner != nil || node.group != nil { return true }
-        return try database.has(
-            "SELECT 1 FROM xattr WHERE inode = ?1 UNION ALL SELECT 1 FROM pin WHERE inode = ?1",
-            [node.inode.column]
-        )
+    /// Whether of the attributes that only this machine knows, including the mode that `mkdir` sets, one folder
+    /// could not have both folders'.
+    private func haveDifferentAttributes(_ one: Node, _ other: Node) throws -> Bool {
+        func differ<Value: Equatable>(_ mine: Value?, _ others: Value?) -> Bool {
+            mine != nil && others != nil && mine != others
+        }
+        func hasMore(_ node: Node) throws -> Bool {
+            try database.has(
+                "SELECT 1 FROM xattr WHERE inode = ?1 UNION ALL SELECT 1 FROM pin WHERE inode = ?1",
+                [node.inode.column]
+            )
+        }
+        return try differ(one.mode, other.mode) || differ(one.owner, other.owner)
+            || differ(one.group, other.group) || hasMore(one) && hasMore(other)
     }
 
     private func saysNoMore(_ younger: Node, than elder: Node) -> Bool {

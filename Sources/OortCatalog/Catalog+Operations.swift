@@ -451,14 +451,14 @@ extension CatalogTransaction {
         switch intent.kind {
         case .createFolder, .upload:
             try become(inode, item, parentID: folder, asked: asked)
-            // The service has just created a folder that was here before; it counts as made here now,
-            // unless it was renamed since.
+            // The service has just created a folder that was here before, and removed there meanwhile: it
+            // counts as made here by chance, unless it was renamed since.
             if node.kind == .folder, node.born == nil,
                 intent.name.map(node.serviceName.isSameText) ?? false
             {
                 try database.run(
                     "UPDATE node SET born_s = ? WHERE inode = ?",
-                    [Timestamp.now.seconds, inode.column]
+                    [TwinFolders.byChance.seconds, inode.column]
                 )
             }
         case .duplicate:

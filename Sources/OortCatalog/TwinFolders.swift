@@ -18,6 +18,10 @@ struct TwinFolders {
     /// name on purpose make the second folder later.
     static let longestGap: Int64 = 120
 
+    /// When a folder counts as made that nobody chose to have where it is: whoever made it and another one of its
+    /// name there, this machine merges them.
+    static let byChance = Timestamp(seconds: 0)
+
     /// Whether all contents of a folder at the service can be moved out of it, as far as is known.
     static func canLeave(_ folder: Node, _ database: Database) throws -> Bool {
         guard let id = folder.remoteID?.rawValue else { return false }
@@ -59,6 +63,7 @@ extension CatalogTransaction {
             try Catalog.motion(younger.inode, database) == nil,
             try Catalog.motion(elder.inode, database) == nil
         else { return }
+        try letMeet(foldersIn: younger.inode)
         try startMotion(younger)
         try startMotion(elder)
         let rest = try leaveIdentity(of: younger)
@@ -76,6 +81,16 @@ extension CatalogTransaction {
         try remove(gone)
         try restIfClean(here.inode)
         effects.locallyChanged.insert(younger.account)
+    }
+
+    /// Folders that move from one twin into the other become one with those of their names there.
+    ///
+    /// The machine that merges the twins sees to it, whoever made them and whenever they are reported.
+    private func letMeet(foldersIn twin: Inode) throws {
+        try database.run(
+            "UPDATE node SET born_s = ? WHERE parent = ? AND kind = 0",
+            [TwinFolders.byChance.seconds, twin.column]
+        )
     }
 
     /// Notes that the contents of a folder lie, or are to appear, in what remains of it at the service.
@@ -142,7 +157,7 @@ extension CatalogTransaction {
         )
     }
 
-    /// Gives a folder the attributes that another one had on this machine only; it has none of its own
+    /// Gives a folder the attributes that another one had on this machine only; its own are no others
     /// (`Numbering`).
     private mutating func takeAttributes(of gone: Inode, for folder: Inode) throws {
         try database.run(

@@ -376,7 +376,8 @@ final class MemoryCloud: Sendable {
 
     /// Another machine, unseen so far, made a folder at the top, so many seconds before the oldest other
     /// one of its name, with these files and folders in it.
-    func makeUnheard(_ name: String, secondsAgo: Int64, _ tree: [String: String]) {
+    @discardableResult
+    func makeUnheard(_ name: String, secondsAgo: Int64, _ tree: [String: String]) -> ItemID {
         state.withLock { state in
             func firstMade(_ name: String) -> Int64 {
                 let times = state.entries.values.filter { entry in
@@ -392,7 +393,8 @@ final class MemoryCloud: Sendable {
                 state.entries[item.id] = entry
                 return item.id
             }
-            var ids = ["": make(name, Self.rootID, nil)]
+            let top = make(name, Self.rootID, nil)
+            var ids = ["": top]
             for (path, text) in tree.sorted(by: { $0.key < $1.key }) {
                 let parts = path.split(separator: "/").map(String.init)
                 guard let name = parts.last,
@@ -402,6 +404,7 @@ final class MemoryCloud: Sendable {
                 ids[parts.joined(separator: "/")] =
                     make(name, parent, isFolder ? nil : Array(text.utf8))
             }
+            return top
         }
     }
 
@@ -519,13 +522,19 @@ final class MemoryCloud: Sendable {
 
     func move(_ path: String, to new: String) {
         let parts = new.split(separator: "/").map(String.init)
-        guard let id = id(path), let name = parts.last,
+        guard let name = parts.last,
             let parent = self.id(parts.dropLast().joined(separator: "/"))
         else { return }
+        move(path, into: parent, as: name)
+    }
+
+    /// Moves an item into a folder that need not be the only one at its path.
+    func move(_ path: String, into folder: ItemID, as name: String? = nil) {
+        guard let id = id(path) else { return }
         state.withLock { state in
             guard var entry = state.entries[id] else { return }
-            entry.item.fileName = name
-            entry.item.parentID = parent
+            if let name { entry.item.fileName = name }
+            entry.item.parentID = folder
             Self.store(entry, newContent: false, &state)
         }
     }

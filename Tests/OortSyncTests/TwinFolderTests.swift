@@ -287,6 +287,22 @@ struct TwinFolderTests {
         for world in [world, fresh] { await world.end() }
     }
 
+    @Test("folders of one name in both become one, too, though this machine made both")
+    func bothMine() async throws {
+        let cloud = Self.cloud()
+        let world = try World(cloud)
+        world.start()
+        for folder in ["x", "x/sub", "d", "d/sub"] { try world.makeFolder(folder) }
+        try world.write("x/sub/one", "one")
+        try world.write("d/sub/two", "two")
+        try await world.settle()
+        await world.stop()
+        cloud.move("x/sub", into: cloud.makeUnheard("d", secondsAgo: 5, [:]))
+        await world.restart()
+        let wanted = ["d/": "", "d/sub/": "", "d/sub/one": "one", "d/sub/two": "two", "x/": ""]
+        try await end([world], cloud, "both mine", wanted)
+    }
+
     @Test("a folder of that name from another time is another folder")
     func another() async throws {
         let cloud = Self.cloud()
