@@ -134,6 +134,8 @@ public final class MemoryPlaces: PlaceClient {
         traits.listingsPerPage = 16
         if scan == .folderStamps { traits.listingsPerRequest = 6 }
         traits.mayHaveDisks = mayHaveDisks
+        // Where folders are no more than the beginnings of keys, keys are deleted, and not folders.
+        traits.deletesKnownOnly = scan == .snapshots
         traits.hasRevisionsOfTimes = hasRevisionsOfTimes
         traits.deletesToTrash = deletesToTrash
         self.traits = traits
@@ -631,6 +633,36 @@ public final class MemoryPlaces: PlaceClient {
                 throw ProviderError(.unsupported, detail: "\(path) lies on another disk")
             }
             remove(place, in: &state)
+        }
+    }
+
+    public func deleteFolder(
+        at path: RemotePath,
+        holding contents: PlaceContents,
+        mark: String?
+    ) async throws(ProviderError) {
+        guard traits.deletesKnownOnly else {
+            return try await delete(.folder, at: path, revision: nil, mark: mark)
+        }
+        try await call("delete") { state throws(ProviderError) in
+            let top = Self.place(path)
+            let folders = Set(contents.folders.map(Self.place))
+            var files: [Place: Revision] = [:]
+            for file in contents.files { files[Self.place(file.path)] = file.revision }
+            // In the order of the keys, up to the first that is not known as it is.
+            let inside = state.nodes.filter { $0.key.starts(with: top) }
+                .sorted { Self.path($0.key) < Self.path($1.key) }
+            var gone: [Place] = []
+            for (place, node) in inside {
+                guard node.isFolder ? folders.contains(place) : files[place] == current(node) else {
+                    for place in gone where state.nodes[place]?.isFolder == false {
+                        remove(place, in: &state)
+                    }
+                    throw ProviderError(.preconditionFailed, detail: "\(path) holds something else")
+                }
+                gone.append(place)
+            }
+            remove(top, in: &state)
         }
     }
 
