@@ -154,6 +154,7 @@ extension Catalog {
             if intent.kind == .upload || intent.kind == .duplicate {
                 try intent.keepTraces(of: node, database)
             }
+            if intent.kind == .replace { intent.modified = node.modified.parts }
             if copiesFiles {
                 start.original = try Self.original(for: operation.action, of: node, database)
                 intent.originalID = start.original?.id.rawValue

@@ -39,8 +39,8 @@ extension SyncEngine {
     /// Reads a file and compares it with what was sent, by the hash, and by the bytes where that does not
     /// tell contents apart.
     ///
-    /// If the bytes that were sent have been replaced here since, only the hash is compared. A mistake
-    /// would lose nothing then: the bytes that replaced them are still to be sent.
+    /// If the bytes that were sent have been replaced here since, the hash is compared, and in place of the bytes
+    /// the modified time that was sent along: what replaced them goes over the file if it is taken for ours.
     private func hasBytes(
         _ item: Item,
         of hash: ContentHash,
@@ -48,8 +48,12 @@ extension SyncEngine {
         of inode: Inode
     ) async throws(ProviderError) -> Bool {
         guard let size = item.size else { return false }
-        let frozen = hash.algorithm.tellsContentsApart ? nil : await sent(intent, hash, of: inode)
+        let tellsApart = hash.algorithm.tellsContentsApart
+        let frozen = tellsApart ? nil : await sent(intent, hash, of: inode)
         defer { if let frozen { store.release(frozen) } }
+        guard tellsApart || frozen != nil || size == 0 || hasTime(item, sentBy: intent) else {
+            return false
+        }
         var hasher = provider.makeHasher()
         var count: Int64 = 0
         if size > 0 {
@@ -84,6 +88,14 @@ extension SyncEngine {
             }
         }
         return count == size && hasher.finalize() == hash
+    }
+
+    /// Whether a file has the modified time that was sent along with its content.
+    private func hasTime(_ item: Item, sentBy intent: Intent) -> Bool {
+        let (traits, resolution) = (provider.traits, provider.traits.timeResolution)
+        guard traits.setsModifiedTime, let sent = intent.modifiedTime?.truncated(to: resolution)
+        else { return false }
+        return item.clientModifiedTime?.truncated(to: resolution) == sent
     }
 
     /// The staged content that an intent sent, frozen; nil where its file has another one by now.

@@ -109,6 +109,34 @@ struct WeakHashTests {
         }
     }
 
+    @Test(
+        "nor is it where the bytes that were sent have been replaced here since",
+        arguments: [true, false]
+    )
+    func strangersAfterReplacement(isNew: Bool) async throws {
+        try await run { world in
+            if !isNew {
+                try world.write("f", "before")
+                try await settle(world)
+            }
+            world.cloud.refuse("upload", with: .outcomeUnknown(retryAfter: nil))
+            world.cloud.refuse("look", with: .offline, times: 100)
+            _ = world.cloud.takeCalls()
+            try world.write("f", "north")
+            try await until {
+                _ = await world.engine.sync(timeout: .milliseconds(20))
+                return world.cloud.calls("look") > 0
+            }
+            await world.stop()
+            world.cloud.refuse("look", with: [])
+            world.cloud.put("f", "thorn")
+            try world.write("f", "southern")
+            await world.restart()
+            try await settle(world)
+            #expect(world.cloud.tree.values.sorted() == ["southern", "thorn"])
+        }
+    }
+
     @Test("of two files of one name and hash, made on both sides, both are kept")
     func madeOnBothSides() async throws {
         try await run { world in
