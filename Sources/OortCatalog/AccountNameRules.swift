@@ -13,6 +13,8 @@ struct AccountNameRules: Hashable, Sendable {
     var links = LinkPolicy.own
     /// Whether nothing may be changed at the service: folders that two machines made are not merged then.
     var isReadOnly = false
+    /// For how many milliseconds answers about many items may not show a change that was answered.
+    var lag: Int64 = 0
 
     /// For the mount's root: account names.
     static let root = AccountNameRules(

@@ -165,7 +165,10 @@ extension Catalog {
                 "DELETE FROM xattr WHERE inode IN (SELECT inode FROM node WHERE account = ?)",
                 [id.rawValue]
             )
-            for table in ["motion", "conflict", "node", "unsure", "told_again", "trashed"] {
+            let tables = [
+                "motion", "conflict", "node", "unsure", "told_again", "answered", "trashed",
+            ]
+            for table in tables {
                 try database.run("DELETE FROM \(table) WHERE account = ?", [id.rawValue])
             }
             try database.run("DELETE FROM account WHERE id = ?", [id.rawValue])
@@ -289,6 +292,7 @@ extension Catalog {
         var found = rules.withLock { $0[account] } ?? .root
         found.links = links.withLock { $0[account] } ?? .own
         found.isReadOnly = readOnly.withLock { $0.contains(account) }
+        found.lag = lags.withLock { $0[account] } ?? 0
         return found
     }
 

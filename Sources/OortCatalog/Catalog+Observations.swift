@@ -10,6 +10,8 @@ public struct Observations: Sendable {
     public var changes: [Change]
     /// Where the change feed goes on; nil where these are not from the feed.
     public var cursor: OortModel.Cursor?
+    /// Whether these are a part of an enumeration, and not changes in their order.
+    public var isEnumeration = false
     /// The account's last enumeration when these were asked for; nil for the present one.
     public var enumeration: Int64?
     /// Whether an enumeration ends with these: an item that it did not name is gone.
@@ -19,6 +21,9 @@ public struct Observations: Sendable {
     /// Items that operations of ours touched after these were asked for: these may be older than that, so
     /// the items must be asked for by themselves.
     public var suspects: Set<ItemID> = []
+    /// When these were asked for, in milliseconds since 1970, if they answer a question about many items;
+    /// such an answer may not show what we changed shortly before (`setLag`).
+    public var asked: Int64?
     /// Items that the service did not let us see in full: the end of the enumeration takes nothing in them
     /// for gone.
     public var untold: Set<ItemID> = []
@@ -33,22 +38,26 @@ extension Catalog {
     /// Applies what the service reported: to clean items at once, to items in motion as the newest
     /// observation, for the planner to merge.
     ///
-    /// The cursor is stored in the same transaction.
+    /// The cursor is stored in the same transaction. In it `touched` gives more suspects: an operation may be
+    /// answered until then.
     ///
     /// - Returns: items that must be asked for by themselves; they are among `unsureItems` until they were.
     ///   Nil when an enumeration began after these were asked for, since they may be older: nothing was
     ///   applied, and they must be asked for again.
     public func apply(
         _ observations: Observations,
-        to account: AccountID
+        to account: AccountID,
+        touched: @escaping @Sendable () -> Set<ItemID> = { [] }
     ) async throws(CatalogError) -> Set<ItemID>? {
         let rules = nameRules(of: account)
         var preferred = observations
         if let preference = exports.withLock({ $0[account] }) {
             preferred.changes = observations.changes.map { $0.ordered(by: preference) }
         }
-        let observations = preferred
+        let reported = preferred
         return try await mutateAsync { transaction in
+            var observations = reported
+            observations.suspects.formUnion(touched())
             var observer = Observer(transaction, account: account, rules: rules)
             let unsure = try observer.apply(observations)
             transaction = observer.transaction
@@ -104,6 +113,11 @@ struct Observer {
         guard observations.enumeration ?? enumeration == enumeration else { return nil }
         suspects = observations.suspects
         isFeed = observations.cursor != nil
+        let isInOrder = isFeed && !observations.isEnumeration
+        if let asked = observations.asked {
+            suspects.formUnion(try lagging(askedFor: asked, isInOrder: isInOrder))
+        }
+        if isInOrder || observations.asked == nil { try rememberAnswers(observations.changes) }
         hasIntents =
             try database.has(
                 "SELECT 1 FROM motion WHERE account = ? AND intent IS NOT NULL LIMIT 1",

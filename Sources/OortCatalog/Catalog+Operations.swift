@@ -268,6 +268,9 @@ extension Catalog {
             let account = node.account
             var folders = [try Self.remotePlace(of: node, transaction.database)?.parent]
             if isOpen, let id = node.remoteID { try transaction.beUnsure(of: id, in: account) }
+            if let id = item?.id ?? node.remoteID {
+                try transaction.rememberAnswer(about: id, in: account, self.nameRules(of: account))
+            }
             if let item {
                 let isUnsure = try transaction.recordAnswer(
                     intent,

@@ -179,8 +179,23 @@ extension Catalog {
                     """
             )
         }
+        migrator.registerMigration("what was answered of late") { database in
+            try database.execute(sql: answers)
+        }
         return migrator
     }
+
+    /// Items of which a service whose answers about many items lag has answered, by itself or in its feed, with the
+    /// moment of that.
+    private static let answers = """
+        CREATE TABLE answered (
+            account INTEGER NOT NULL,
+            remote_id TEXT NOT NULL,
+            is_feeds INTEGER NOT NULL,
+            at_ms INTEGER NOT NULL,
+            PRIMARY KEY (account, remote_id, is_feeds)
+        ) STRICT, WITHOUT ROWID;
+        """
 
     /// Folders that we moved at a service that reports places by path, until its feed reports them: it will
     /// report them with everything below.

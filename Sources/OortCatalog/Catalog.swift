@@ -24,6 +24,7 @@ public final class Catalog: Sendable {
     let exports = Mutex<[AccountID: ExportPreference]>([:])
     let links = Mutex<[AccountID: LinkPolicy]>([:])
     let readOnly = Mutex<Set<AccountID>>([])
+    let lags = Mutex<[AccountID: Int64]>([:])
     /// Contents whose revision changed while they may be open under the old one.
     let contentHolder = Mutex<WeakHolder?>(nil)
     let ignoring = Mutex<[AccountID: IgnoreRules]>([:])

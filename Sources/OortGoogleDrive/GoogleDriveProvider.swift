@@ -77,6 +77,8 @@ public final class GoogleDriveProvider: Provider {
         traits.setsModifiedTime = true
         traits.setsFolderModifiedTime = true
         traits.timeResolution = .milliseconds
+        // Google promises no time; seconds are usual.
+        traits.lag = .seconds(120)
         traits.setsDescription = true
         traits.copiesFiles = true
         traits.feed = .poll

@@ -85,6 +85,9 @@ public struct ProviderTraits: Sendable {
     public var fillsFolders = false
     /// How news arrive.
     public var feed: Feed
+    /// How long the change feed, listings and searches may not show a change that was already answered;
+    /// a question for one item always shows it.
+    public var lag: Duration = .zero
     /// How often to ask for news when the settings do not say.
     public var pollInterval: Duration
     /// The most operations that change the tree under way at once for this account, or batches of

@@ -57,6 +57,8 @@ public struct OneDriveProvider: Provider {
         traits.setsModifiedTime = true
         traits.setsFolderModifiedTime = true
         traits.timeResolution = .seconds
+        // Microsoft promises no time; seconds are usual.
+        traits.lag = .seconds(120)
         traits.setsDescription = true
         traits.copiesFiles = true
         traits.feed = .poll

@@ -1,16 +1,27 @@
 import OortModel
+import Synchronization
 
 /// The order in which requests and our own changes began, which says what an answer may not show yet.
 ///
-/// A pure value. Ordinals count from 1 within the engine's life.
-struct RequestOrder {
-    /// The latest ordinal that was given.
-    private var last: UInt64 = 0
-    /// When we last changed an item at the service.
-    private var touched: [ItemID: UInt64] = [:]
-    /// The ordinal of the page of the feed that is awaited or applied now; greater than all while there is
-    /// none.
-    private var oldestPage = UInt64.max
+/// Neither reads nor waits; any isolation may ask, since the transaction that stores an answer does. Ordinals
+/// count from 1 within the engine's life.
+final class RequestOrder: Sendable {
+    private struct State {
+        /// The latest ordinal that was given.
+        var last: UInt64 = 0
+        /// When we last changed an item at the service.
+        var touched: [ItemID: UInt64] = [:]
+        /// The ordinal of the page of the feed that is awaited or applied now; greater than all while there
+        /// is none.
+        var oldestPage = UInt64.max
+
+        mutating func next() -> UInt64 {
+            last += 1
+            return last
+        }
+    }
+
+    private let state = Mutex(State())
 
     /// How many of our changes are remembered before those are forgotten that every answer shows.
     private static let mostTouched = 10_000
@@ -18,30 +29,29 @@ struct RequestOrder {
     private static let longestAge: UInt64 = 1000
 
     /// Something begins.
-    mutating func next() -> UInt64 {
-        last += 1
-        return last
-    }
+    func next() -> UInt64 { state.withLock { $0.next() } }
 
     /// An item is changed at the service by us, or was just now.
-    mutating func touch(_ item: ItemID) { touched[item] = next() }
+    func touch(_ item: ItemID) { state.withLock { $0.touched[item] = $0.next() } }
 
     /// A page of the feed that was asked for at this ordinal is awaited, then applied.
-    mutating func readsPage(_ began: UInt64) { oldestPage = began }
+    func readsPage(_ began: UInt64) { state.withLock { $0.oldestPage = began } }
 
     /// No page of the feed is awaited or applied.
-    mutating func readsNoPage() { oldestPage = .max }
+    func readsNoPage() { state.withLock { $0.oldestPage = .max } }
 
     /// The items that we changed after a request began, or are changing: an operation may end before the
     /// request's answer is stored.
-    mutating func suspects(since began: UInt64, underWay: Set<ItemID>) -> Set<ItemID> {
-        var found = underWay
-        for (id, when) in touched where when >= began { found.insert(id) }
-        // A change older than any request in flight can be forgotten.
-        let oldest = min(began, oldestPage)
-        if touched.count > Self.mostTouched {
-            touched = touched.filter { $0.value + Self.longestAge > oldest }
+    func suspects(since began: UInt64, underWay: Set<ItemID>) -> Set<ItemID> {
+        state.withLock { state in
+            var found = underWay
+            for (id, when) in state.touched where when >= began { found.insert(id) }
+            // A change older than any request in flight can be forgotten.
+            let oldest = min(began, state.oldestPage)
+            if state.touched.count > Self.mostTouched {
+                state.touched = state.touched.filter { $0.value + Self.longestAge > oldest }
+            }
+            return found
         }
-        return found
     }
 }

@@ -95,9 +95,10 @@ extension SyncEngine {
             observations.cursor = page.cursor
             observations.untold = page.untold
             observations.enumeration = request.enumeration
+            observations.isEnumeration = page.isEnumeration
             observations.endsEnumeration = page.isEnumeration && !page.hasMore
             observations.endsRun = !page.hasMore
-            observations.suspects = suspects(since: request.began)
+            observations.asked = request.moment
             var standstill: ProviderError?
             if page.hasMore {
                 // A feed that stands still is asked again as seldom as one that cannot be read.
@@ -108,9 +109,7 @@ extension SyncEngine {
             if page.hasMore, standstill == nil, page.changes.count >= settings.largePage {
                 pageAhead = ask(since: page.cursor, request.enumeration)
             }
-            _ = try await storedAsync { [observations] () throws(CatalogError) in
-                try await self.catalog.apply(observations, to: self.account)
-            }
+            _ = try await store(observations, askedFor: request.began)
             provider.hasStored(upTo: page.cursor)
             if observations.endsEnumeration { endWaitsForEnumeration() }
             if !page.changes.isEmpty {
@@ -145,7 +144,7 @@ extension SyncEngine {
 
     /// Asks for a page, from now on; it is decoded beside the engine.
     private func ask(since cursor: Cursor?, _ enumeration: Int64) -> PageRequest {
-        let began = order.next()
+        let (began, moment) = (order.next(), now)
         let provider = provider
         // Owned by the run of the feed, which awaits its answer or cancels it and awaits its end.
         let task = Task { @concurrent () -> Result<ChangePage, ProviderError> in
@@ -153,7 +152,13 @@ extension SyncEngine {
                 return .success(try await provider.changes(since: cursor))
             } catch { return .failure(error) }
         }
-        return PageRequest(cursor: cursor, enumeration: enumeration, began: began, task: task)
+        return PageRequest(
+            cursor: cursor,
+            enumeration: enumeration,
+            began: began,
+            moment: moment,
+            task: task
+        )
     }
 
     /// Cancels the page that was asked for ahead.
@@ -261,8 +266,9 @@ struct PageRequest {
     var cursor: Cursor?
     /// The enumeration that was the last one when the page was asked for.
     var enumeration: Int64
-    /// When it was asked for.
+    /// When it was asked for, as an ordinal and in milliseconds since 1970.
     var began: UInt64
+    var moment: Int64
     var task: Task<Result<ChangePage, ProviderError>, Never>
 
     /// The page's answer; a cancelled caller does not wait for it.

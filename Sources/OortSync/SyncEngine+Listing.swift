@@ -87,7 +87,7 @@ extension SyncEngine {
         by reference: ItemReference
     ) async throws(ProviderError) -> Bool {
         let enumeration = try await enumeration()
-        let began = order.next()
+        let (began, asked) = (order.next(), now)
         var items: [Item] = []
         var token: PageToken?
         var walk = PageWalk()
@@ -101,10 +101,7 @@ extension SyncEngine {
         observations.folder = folder
         observations.endsRun = false
         observations.enumeration = enumeration
-        observations.suspects = suspects(since: began)
-        let applied = try await storedAsync { [observations] () throws(CatalogError) in
-            try await self.catalog.apply(observations, to: self.account)
-        }
-        return applied != nil
+        observations.asked = asked
+        return try await store(observations, askedFor: began) != nil
     }
 }

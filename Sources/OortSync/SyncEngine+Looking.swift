@@ -4,10 +4,23 @@ public import OortModel
 
 /// Single items that the engine asks the service for, because what the service reported of them may be old.
 extension SyncEngine {
-    /// The items that we changed after a request began, or are changing: an operation may end before the
-    /// request's answer is stored.
-    func suspects(since began: UInt64) -> Set<ItemID> {
-        order.suspects(since: began, underWay: queue.itemsUnderWay)
+    /// Applies what the service answered to a request that began at this ordinal, as `Catalog.apply` does.
+    ///
+    /// The items that we changed since are found in the transaction: while an answer waits for it, an operation
+    /// may begin and end. What was asked for before the item `missed` was not found does not count for it.
+    func store(
+        _ observations: Observations,
+        askedFor began: UInt64,
+        missed: ItemID? = nil
+    ) async throws(ProviderError) -> Set<ItemID>? {
+        let underWay = queue.itemsUnderWay
+        return try await storedAsync { [order] () throws(CatalogError) in
+            try await self.catalog.apply(observations, to: self.account) {
+                let found = order.suspects(since: began, underWay: underWay)
+                if let missed { order.touch(missed) }
+                return found
+            }
+        }
     }
 
     /// Asks the service for each item of which it reported something that may be old; where that
@@ -117,16 +130,13 @@ extension SyncEngine {
     @discardableResult
     func find(_ name: String, in folder: ItemReference) async throws(ProviderError) -> Bool {
         let enumeration = try await enumeration()
-        let began = order.next()
+        let (began, asked) = (order.next(), now)
         let found = try await provider.items(named: name, in: folder)
         var observations = Observations(changes: found.map { .changed($0) })
         observations.enumeration = enumeration
-        observations.suspects = suspects(since: began)
+        observations.asked = asked
         observations.endsRun = false
-        let applied = try await storedAsync { [observations] () throws(CatalogError) in
-            try await self.catalog.apply(observations, to: self.account)
-        }
-        return applied != nil
+        return try await store(observations, askedFor: began) != nil
     }
 
     /// Asks for one item; only a positive answer is "gone".
@@ -145,11 +155,10 @@ extension SyncEngine {
             // A single item may be half of a move; the feed has the other half.
             observations.endsRun = false
             observations.enumeration = enumeration
-            observations.suspects = suspects(since: began)
-            if case .removed(let id) = change { try missed(id) }
-            let unsure = try await storedAsync { [observations] () throws(CatalogError) in
-                try await self.catalog.apply(observations, to: self.account)
-            }
+            let missed = try missedFolder(change)
+            let unsure = try await store(observations, askedFor: began, missed: missed)
+            // Only the next run of the feed, which must begin after this, reports what lay in it.
+            if missed != nil { readFeedSoon() }
             guard let unsure else { continue }
             guard unsure.contains(reference.id) else { return }
             // An operation of ours is under way on it: it is asked for afterwards.
@@ -161,15 +170,12 @@ extension SyncEngine {
         feed.owesLook(at: reference.id)
     }
 
-    /// Notes that an item was not found.
-    ///
-    /// If it is a folder, the next run of the feed, which must begin after this, reports what lay in it.
-    private func missed(_ id: ItemID) throws(ProviderError) {
+    /// The folder that was asked for and not found.
+    private func missedFolder(_ change: Change) throws(ProviderError) -> ItemID? {
+        guard case .removed(let id) = change else { return nil }
         let known = try stored { () throws(CatalogError) in
             try catalog.node(remoteID: id, account: account)
         }
-        guard known?.kind == .folder else { return }
-        order.touch(id)
-        readFeedSoon()
+        return known?.kind == .folder ? id : nil
     }
 }

@@ -39,7 +39,7 @@ public actor SyncEngine {
     /// Which run of the feed is under way, wanted or owed, and what waits for one.
     var feed = FeedState()
     /// What an answer of the service may not have seen yet.
-    var order = RequestOrder()
+    let order = RequestOrder()
     /// The wait before the feed is read again after a failure; cancelled to end it.
     var feedPause: Task<Void, Never>?
     /// The wait for news; cancelled to read the feed at once.
@@ -127,6 +127,7 @@ public actor SyncEngine {
         hashes = HashQueue(provider.traits)
         unanswered = UnansweredIntents(largeAbove: provider.traits.batchSizes.largestUpload)
         catalog.setReadOnly(settings.isReadOnly, of: account)
+        catalog.setLag(provider.traits.lag, of: account)
         (wakeups, waker) = AsyncStream.makeStream(bufferingPolicy: .bufferingNewest(1))
     }
 

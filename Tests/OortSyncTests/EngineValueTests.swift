@@ -70,7 +70,7 @@ import Testing
 
     @Test("an answer is suspect of what was changed after it was asked for, or is being changed")
     func order() {
-        var order = RequestOrder()
+        let order = RequestOrder()
         order.touch(ItemID("before"))
         let began = order.next()
         order.touch(ItemID("after"))
@@ -80,7 +80,7 @@ import Testing
 
     @Test("changes are remembered for as long as an older page may be under way")
     func oldPage() {
-        var order = RequestOrder()
+        let order = RequestOrder()
         let page = order.next()
         order.readsPage(page)
         for number in 0..<12_000 { order.touch(ItemID("\(number)")) }

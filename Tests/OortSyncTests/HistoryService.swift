@@ -22,6 +22,11 @@ enum HistoryServiceKind: String, CaseIterable, Sendable {
     /// Whether folders are moved piece by piece.
     var movesByPieces: Bool { self == .s3 || self == .disks }
 
+    /// Whether the feed may lag behind.
+    ///
+    /// Dropbox's and Box's are not known to.
+    var lags: Bool { [.twins, .weakHashes, .noHashes].contains(self) }
+
     var service: any HistoryService {
         switch self {
         case .paths:
@@ -31,13 +36,22 @@ enum HistoryServiceKind: String, CaseIterable, Sendable {
             cloud.makeRevisionsOfMoves()
             cloud.tellPaths(atOnce: 3)
             return cloud
-        case .twins: return MemoryCloud(duplicates: true) { $0.takesClientIDs = true }
+        case .twins:
+            return MemoryCloud(duplicates: true) {
+                ($0.takesClientIDs, $0.lag) = (true, .seconds(60))
+            }
         case .weakHashes:
-            let cloud = MemoryCloud { $0.batchSizes.largestUpload = 5 }
+            let cloud = MemoryCloud {
+                $0.batchSizes.largestUpload = 5
+                $0.lag = .seconds(60)
+            }
             cloud.tellWeakHashes()
             return cloud
         case .noHashes:
-            let cloud = MemoryCloud { $0.batchSizes.largestUpload = 5 }
+            let cloud = MemoryCloud {
+                $0.batchSizes.largestUpload = 5
+                $0.lag = .seconds(60)
+            }
             cloud.tellNoHashes()
             return cloud
         case .sftp: return MemoryPlaces.Kind.sftp.client
@@ -75,6 +89,12 @@ protocol HistoryService: Sendable {
     /// Nothing happens where that cannot be.
     func relocate(_ path: String, to new: String)
     func forgetCursors()
+    /// From now on answers about many items may miss so many of the newest changes, where that can be.
+    func lag(upTo count: Int)
+}
+
+extension HistoryService {
+    func lag(upTo count: Int) {}
 }
 
 /// One machine's way to the service, over restarts.

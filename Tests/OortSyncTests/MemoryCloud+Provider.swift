@@ -35,7 +35,10 @@ extension MemoryCloud: Provider {
                 isEnumeration: true
             )
         }
-        let result: Result<ChangePage, ProviderError> = state.withLock { state in
+        let result: Result<ChangePage, ProviderError> = state.withLock { now in
+            // What a page takes of the service for tests' sake is taken of the present state.
+            var state = now.replica(notBefore: cursor)
+            defer { (now.pagesBeforeHold, now.held) = (state.pagesBeforeHold, state.held) }
             guard let cursor else { return .success(state.page(of: Enumeration(state))) }
             if let enumeration = Enumeration(cursor) {
                 return .success(state.page(of: enumeration))
@@ -61,6 +64,7 @@ extension MemoryCloud: Provider {
                 )
             )
         }
+        try await travel()
         return try result.get()
     }
 
@@ -107,14 +111,14 @@ extension MemoryCloud: Provider {
         page: PageToken?
     ) async throws(ProviderError) -> ListingPage {
         try await pass(.listings)
-        return ListingPage(
-            items: state.withLock { state in
-                state.calls["list", default: 0] += 1
-                return state.entries.values.map(\.item).filter { $0.parentID == folder.id }
-                    .map(state.told)
-            },
-            next: nil
-        )
+        let items = state.withLock { now in
+            now.calls["list", default: 0] += 1
+            let state = now.replica()
+            return state.entries.values.map(\.item).filter { $0.parentID == folder.id }
+                .map(state.told)
+        }
+        try await travel()
+        return ListingPage(items: items, next: nil)
     }
 
     func item(_ reference: ItemReference) async throws(ProviderError) -> Item {
@@ -124,6 +128,7 @@ extension MemoryCloud: Provider {
         let item = state.withLock { state in
             state.entries[reference.id].map { state.told($0.item) }
         }
+        try await travel()
         guard let item else { throw error(.notFound) }
         return item
     }
@@ -134,12 +139,16 @@ extension MemoryCloud: Provider {
     ) async throws(ProviderError) -> [Item] {
         try await look()
         let key = traits.names.key(name)
-        return state.withLock { state in
-            state.entries.values.map(\.item).filter {
+        let items = state.withLock { now in
+            // Drive searches; elsewhere the item at a path is asked for.
+            let state = traits.names.allowsDuplicates ? now.replica() : now
+            return state.entries.values.map(\.item).filter {
                 $0.parentID == folder.id
                     && traits.names.key($0.fileName).isSameText(as: key)
             }.map(state.told)
         }
+        try await travel()
+        return items
     }
 
     func read(

@@ -15,6 +15,12 @@ final class MemoryCloud: Sendable {
     struct State {
         var entries: OrderedDictionary<ItemID, Entry> = [:]
         var log: [ItemID] = []
+        /// How many changes the feed, listings and searches may not show yet; questions for one item show all.
+        var lag = 0
+        /// What there was after each of the last changes, the newest last; empty where nothing lags.
+        var past: [Replica] = []
+        /// Whether such answers show the first of these, and not any.
+        var isFarBehind = false
         var tellsPaths = false
         /// The paths that changed, in order, where places are reported by path.
         var changedPaths: [[String]] = []
@@ -451,6 +457,7 @@ final class MemoryCloud: Sendable {
             }
             let before = entry.bytes
             entry.bytes = Array(text.utf8)
+            entry.item.clientModifiedTime = .now
             Self.store(entry, newContent: true, &state)
             return (true, String(decoding: before, as: UTF8.self))
         }
@@ -583,6 +590,7 @@ final class MemoryCloud: Sendable {
         state.entries[entry.item.id] = entry
         state.log.append(entry.item.id)
         state.notePaths(of: entry.item.id, before: old)
+        state.remember()
         if let listener = state.listener {
             let item = entry.item
             let text = String(decoding: entry.bytes, as: UTF8.self)
@@ -628,6 +636,7 @@ final class MemoryCloud: Sendable {
         state.entries[id] = nil
         state.listener?("\(id.rawValue) is gone")
         state.log.append(id)
+        state.remember()
     }
 
     func call<T: Sendable>(
@@ -681,7 +690,7 @@ final class MemoryCloud: Sendable {
     }
 
     /// A request or an answer is on its way for up to 20 ms, where a seed has all in its hand.
-    private func travel() async throws(ProviderError) {
+    func travel() async throws(ProviderError) {
         guard SystemInputs.given != nil else { return }
         var numbers = SystemNumbers()
         let length = Int.random(in: 0...20, using: &numbers)

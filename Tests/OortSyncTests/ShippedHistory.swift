@@ -43,6 +43,11 @@ final class ShippedHistory {
         hasOthers = numbers.next() % 2 == 0
         let story = story
         service.listen { story.note("    service: " + $0) }
+        if kind.lags {
+            let lag = [0, 0, 2, 5][Int(numbers.next() % 4)]
+            story.note("answers lag by up to \(lag) changes")
+            service.lag(upTo: lag)
+        }
     }
 
     private func below(_ bound: Int) -> Int { Int(numbers.next() % UInt64(bound)) }

@@ -1,0 +1,81 @@
+import GRDB
+import OortModel
+import Synchronization
+
+/// What a service whose answers about many items may lag behind its answers about one told of late, so that no
+/// older state takes its place.
+///
+/// Kept in the catalog, since a process that dies and the next one may be no more than a second apart.
+extension Catalog {
+    /// Sets how long an account's change feed, listings and searches may not show a change that was
+    /// already answered (`ProviderTraits.lag`); zero until it is set.
+    public func setLag(_ lag: Duration, of account: AccountID) {
+        lags.withLock { $0[account] = lag.inMilliseconds }
+    }
+}
+
+extension CatalogTransaction {
+    /// Notes that the service told of an item just now: of it alone, or with `isFeeds` in its feed.
+    func rememberAnswer(
+        about item: ItemID,
+        in account: AccountID,
+        isFeeds: Bool = false,
+        _ rules: AccountNameRules
+    ) throws {
+        guard rules.lag > 0 else { return }
+        try database.run(
+            """
+            INSERT OR REPLACE INTO answered (account, remote_id, is_feeds, at_ms)
+            VALUES (?, ?, ?, ?)
+            """,
+            [account.rawValue, item.rawValue, isFeeds ? 1 : 0, Timestamp.now.inMilliseconds]
+        )
+    }
+}
+
+extension Observer {
+    /// The items of which the service told so shortly before these observations were asked for, at `moment`
+    /// (milliseconds since 1970), that they may show an older state.
+    ///
+    /// The feed is never older than what it reported before (`isInOrder`).
+    func lagging(askedFor moment: Int64, isInOrder: Bool) throws -> Set<ItemID> {
+        guard rules.lag > 0 else { return [] }
+        // An answer in the future means that the clock was set back.
+        try transaction.database.run(
+            "DELETE FROM answered WHERE account = ? AND (at_ms < ? OR at_ms > ?)",
+            [account.rawValue, moment - rules.lag, Timestamp.now.inMilliseconds]
+        )
+        return try Set(
+            transaction.database.all(
+                "SELECT remote_id FROM answered WHERE account = ? AND is_feeds <= ?",
+                [account.rawValue, isInOrder ? 0 : 1]
+            ) { ItemID($0[0] as String) }
+        )
+    }
+
+    /// Notes what the service told of single items, or in its feed.
+    func rememberAnswers(_ changes: [Change]) throws {
+        guard rules.lag > 0 else { return }
+        for change in changes {
+            switch change {
+            case .changed(let item): try remember(item.id)
+            case .removed(let id):
+                let known = try Catalog.node(id.rawValue, in: account, transaction.database)
+                if isFeed || known?.kind != .folder {
+                    try remember(id)
+                } else {
+                    // What the feed reports of others decides whether a folder is gone.
+                    try transaction.database.run(
+                        "DELETE FROM answered WHERE account = ? AND remote_id = ?",
+                        [account.rawValue, id.rawValue]
+                    )
+                }
+            case .removedPath: break
+            }
+        }
+    }
+
+    private func remember(_ id: ItemID) throws {
+        try transaction.rememberAnswer(about: id, in: account, isFeeds: isFeed, rules)
+    }
+}
