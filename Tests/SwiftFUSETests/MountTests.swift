@@ -143,7 +143,7 @@ struct MountTests {
                         try:
                             with open(f"/proc/{process}/stat") as file:
                                 process = int(file.read().rpartition(")")[2].split()[1])
-                        except FileNotFoundError:
+                        except (FileNotFoundError, ProcessLookupError):
                             return True  # It ended meanwhile, and its child has another parent.
                     return process == top
                 if os.fork(): os._exit(0)
