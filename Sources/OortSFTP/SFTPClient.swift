@@ -363,6 +363,7 @@ public final class SFTPClient: PlaceClient {
             .map { ($0, session.send(.readLink(path.appending($0.name)))) }
         var listed = all.filter { $0.attributes.kind != .link }
             .map { ListedEntry(name: $0.name, attributes: $0.attributes) }
+        var unknown: [String] = []
         for (entry, pending) in links {
             do throws(SFTPError) {
                 listed.append(
@@ -374,16 +375,20 @@ public final class SFTPClient: PlaceClient {
                 )
             } catch {
                 if error.endsSession { await connection.broke(session) }
-                // It was removed meanwhile, or is no longer a link: the folder's stamp is new then.
-                guard case .status = error.kind else { throw error.provider(folder) }
+                guard case .status(let status) = error.kind else { throw error.provider(folder) }
+                // If it was removed meanwhile, the folder's stamp is new. A link that may not be read, or is
+                // none any longer, is there all the same.
+                if status != .noSuchFile { unknown.append(ByteNames.text(entry.name.bytes)) }
             }
         }
-        return listing(
+        var listing = listing(
             ListedFolder(attributes: before, entries: listed),
             at: path,
             disk: disk,
             session
         )
+        listing.unknown = unknown.map(LinkName.file)
+        return listing
     }
 
     /// The listing of a folder in which these entries lie; temporary files of uploads that ended long ago

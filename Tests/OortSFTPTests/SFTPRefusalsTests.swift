@@ -10,6 +10,8 @@ struct SFTPRefusalsTests {
     /// A server that takes no times, as those before object stores.
     private static let timeless = "/usr/lib/openssh/sftp-server -P setstat,fsetstat,lsetstat"
 
+    private static let linkless = "/usr/lib/openssh/sftp-server -P readlink"
+
     private func upload(
         _ bytes: [UInt8],
         to name: String,
@@ -61,6 +63,17 @@ struct SFTPRefusalsTests {
             )
             #expect(server.bytes("/small") == Array("other".utf8))
             #expect(server.names() == ["copy", "large", "small"])
+        }
+    }
+
+    @Test("a link that may not be read is not gone: what is known of it stays")
+    func unreadLink() async throws {
+        try await SSHServer.with(subsystem: Self.linkless) { server, client in
+            try server.write("/file", "text")
+            try server.link("/link", to: "file")
+            let listing = try await client.listing(of: .root)
+            #expect(listing.entries.map(\.name) == ["file"])
+            #expect(listing.unknown == [LinkName.file("link")])
         }
     }
 
