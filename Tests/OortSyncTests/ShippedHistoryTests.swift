@@ -34,7 +34,8 @@ struct ShippedHistoryTests {
             (0..<2).map { _ in ShippedHistory.run(kind, seed: seed).story }
         }
         let lines = stories.map { $0.split(separator: "\n") }
-        #expect(lines[0].count >= ShippedHistory.length / 2)
+        // Not each step does something.
+        #expect(lines[0].count >= ShippedHistory.length / 4)
         let same = zip(lines[0], lines[1]).prefix { $0 == $1 }.count
         #expect(
             stories[0] == stories[1],
