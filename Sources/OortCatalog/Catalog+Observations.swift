@@ -81,6 +81,8 @@ struct Observer {
     let account: AccountID
     let rules: AccountNameRules
     private var suspects: Set<ItemID> = []
+    /// Those of them that operations of ours touched, and that not only lag.
+    private var touched: Set<ItemID> = []
     var unsure: Set<ItemID> = []
     /// Where those of them were reported to lie that the catalog does not have.
     var unknown: [ItemID: ToldPlace] = [:]
@@ -111,7 +113,7 @@ struct Observer {
     mutating func apply(_ observations: Observations) throws -> Set<ItemID>? {
         enumeration = try Catalog.enumeration(of: account, database)
         guard observations.enumeration ?? enumeration == enumeration else { return nil }
-        suspects = observations.suspects
+        (suspects, touched) = (observations.suspects, observations.suspects)
         isFeed = observations.cursor != nil
         let isInOrder = isFeed && !observations.isEnumeration
         if let asked = observations.asked {
@@ -225,14 +227,19 @@ struct Observer {
         defer { if item.kind == .folder { folders.forget() } }
         let motion = try Catalog.motion(known.inode, database)
         if item.kind == .folder, item.parentID == nil { try doubtMoved(known, item, in: parent) }
-        let mayBeOld = suspects.contains(item.id) || motion?.intent != nil
+        let isTouched = touched.contains(item.id) || motion?.intent != nil
+        let mayBeOld = isTouched || suspects.contains(item.id)
         if mayBeOld || !transaction.effects.heard.contains(account),
             try !isKnown(item, of: known, motion, parent)
         {
             noteNews()
-            if mayBeOld { unsure.insert(item.id) }
+            if mayBeOld {
+                unsure.insert(item.id)
+                return
+            }
         }
-        if mayBeOld { return }
+        // A state that only lags and is known brings what it says besides, as with whom the item is shared.
+        if isTouched { return }
         unsure.remove(item.id)
         try displace(for: item, in: parent)
         let isApplied =
