@@ -58,21 +58,22 @@ extension Observer {
         guard rules.lag > 0 else { return }
         for change in changes {
             switch change {
-            case .changed(let item): try remember(item.id)
-            case .removed(let id):
-                let known = try Catalog.node(id.rawValue, in: account, transaction.database)
-                if isFeed || known?.kind != .folder {
-                    try remember(id)
-                } else {
-                    // What the feed reports of others decides whether a folder is gone.
-                    try transaction.database.run(
-                        "DELETE FROM answered WHERE account = ? AND remote_id = ?",
-                        [account.rawValue, id.rawValue]
-                    )
-                }
+            case .changed(let item):
+                if item.isTrashed { try rememberGone(item.id) } else { try remember(item.id) }
+            case .removed(let id): try rememberGone(id)
             case .removedPath: break
             }
         }
+    }
+
+    private func rememberGone(_ id: ItemID) throws {
+        let known = try Catalog.node(id.rawValue, in: account, transaction.database)
+        guard !isFeed, known?.kind == .folder else { return try remember(id) }
+        // What the feed reports of others decides whether a folder is gone.
+        try transaction.database.run(
+            "DELETE FROM answered WHERE account = ? AND remote_id = ?",
+            [account.rawValue, id.rawValue]
+        )
     }
 
     private func remember(_ id: ItemID) throws {

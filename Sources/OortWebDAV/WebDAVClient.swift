@@ -173,7 +173,7 @@ public struct WebDAVClient: PlaceClient {
     // MARK: Account
 
     public func owner() async throws(ProviderError) -> PlaceOwner {
-        // A person who waits is told at once that the password is refused; a mount that begins looks twice.
+        // At a sign-in, for which a person waits, a refused password ends it at once; a mount that begins looks twice.
         let isSignIn = RequestPriority.current == .interactive
         if dialect.isCloud {
             let owner = try await cloudOwner(isSignIn: isSignIn)
