@@ -355,6 +355,13 @@ class Disk:
 
     def unmount(self):
         subprocess.run(["umount", self.at], check=True)
+        # A sandbox that another program began meanwhile, a thumbnailer's say, keeps a disk mounted
+        # for itself as long as it runs: what is mounted in that time is the disk without power.
+        eventually(lambda: not self.loop_devices(), "nobody has the disk mounted")
+
+    def loop_devices(self):
+        return subprocess.run(["losetup", "--noheadings", "--associated", self.image], check=True,
+                              stdout=subprocess.PIPE, text=True).stdout.split()
 
     def lose_power(self):
         """What is not on the disk now never will be."""
