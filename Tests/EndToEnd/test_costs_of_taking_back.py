@@ -38,9 +38,11 @@ def prepare(clouds, cloud):
 
 
 def cost(desk, cloud, *arguments):
-    """What a command says, and the calls that it took."""
+    """What a command says, and the calls that it took, with those for the news that it made."""
+    desk.clouds.await_quiet(cloud)
     desk.clouds.forget_calls(cloud)
     said = desk.machine.oort(*arguments)
+    desk.clouds.await_quiet(cloud)
     return said, Counter({
         route: count for route, count in desk.clouds.counts(cloud).items()
         if route not in BESIDE})
