@@ -427,6 +427,14 @@ public struct PlaceEntry: Hashable, Sendable {
         case folder
     }
 
+    /// What begins at a folder that lies elsewhere than the folder around it; its number is kept.
+    public enum Mount: Int64, Hashable, Sendable {
+        /// What others gave: not named any more, it counts as withdrawn after a while.
+        case share = 1
+        /// A storage of its own: not named any more, it is away.
+        case storage = 2
+    }
+
     /// The name in its folder; empty for the root.
     public var name: String
     /// What it is.
@@ -454,9 +462,8 @@ public struct PlaceEntry: Hashable, Sendable {
     public var hash: ContentHash?
     /// What an entry keeps when somebody moves it (a file id, an inode); nil where there is no such thing.
     public var key: String?
-    /// Whether it is where a storage of its own begins, which its folder may not name while that is away: it
-    /// counts as gone only after a while.
-    public var isStorage = false
+    /// What begins at it that its folder may not name while the service cannot reach it; nil of all else.
+    public var mount: Mount?
     /// A folder's stamp; nil of a file, and where the service has none.
     public var stamp: FolderStamp?
     /// What this account may do with it.

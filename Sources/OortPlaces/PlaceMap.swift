@@ -168,6 +168,17 @@ public final class PlaceMap: Sendable {
                     """
             )
         }
+        migrator.registerMigration("storages apart from shares") { database in
+            try database.execute(
+                sql: """
+                    -- What begins there, PlaceEntry.Mount.
+                    ALTER TABLE place ADD COLUMN mount INTEGER;
+                    -- Until the next listing says which, the one that lasts.
+                    UPDATE place SET mount = 2 WHERE is_storage = 1;
+                    ALTER TABLE place DROP COLUMN is_storage;
+                    """
+            )
+        }
         try migrator.migrate(queue)
         return queue
     }

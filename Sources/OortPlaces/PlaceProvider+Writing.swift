@@ -157,6 +157,11 @@ extension PlaceProvider {
         guard let parent = row.parent else {
             throw ProviderError(.noPermission, detail: "the account's root cannot be deleted")
         }
+        if row.isMissing, row.entry.mount == .storage, try await isAway(path) {
+            // Nothing of it is deleted at the service: when the storage is back, so is the folder.
+            try await map.write { try PlaceTransaction(database: $0).remove(row.id) }
+            return
+        }
         let known = row.entry.kind == .file ? try clientRevision(revision, of: row) : nil
         if row.entry.kind == .folder { try await lookThrough(row.id) }
         try await refusable(in: parent) { () async throws(ProviderError) in
@@ -184,6 +189,15 @@ extension PlaceProvider {
             }
         }
         try await map.write { try PlaceTransaction(database: $0).remove(row.id) }
+    }
+
+    /// Whether the service has no folder at a path.
+    private func isAway(_ path: RemotePath) async throws(ProviderError) -> Bool {
+        do throws(ProviderError) { _ = try await client.entry(at: path) } catch {
+            guard error.kind == .notFound else { throw error }
+            return true
+        }
+        return false
     }
 
     /// Deletes a folder with the entries that the map knows, and nothing else.

@@ -23,7 +23,7 @@ struct PlaceRow: FetchableRecord, Sendable {
         id, parent, changed, is_missing, name, is_folder, size, revision, modified, modified_nanoseconds,
         stored, stored_nanoseconds, created, created_nanoseconds, mime_type, hash, item_key, permissions,
         is_own, owner, is_shared, has_thumbnail, is_closed, recurrence, shared_with, tags,
-        is_storage
+        mount
         """
 
     init(row: Row) {
@@ -59,7 +59,7 @@ struct PlaceRow: FetchableRecord, Sendable {
         recurrence = row[23]
         entry.sharedWith = (row[24] as String?).map { TextList(joined: $0) } ?? TextList()
         entry.tags = (row[25] as String?).map { TextList(joined: $0) }
-        entry.isStorage = row[26]
+        entry.mount = (row[26] as Int64?).flatMap { PlaceEntry.Mount(rawValue: $0) }
     }
 
     private static func time(_ seconds: Int64?, _ nanoseconds: Int64?) -> Timestamp? {
@@ -92,7 +92,7 @@ extension PlaceEntry {
             ("has_thumbnail", hasThumbnail),
             ("shared_with", sharedWith.isEmpty ? nil : sharedWith.joined),
             ("tags", tags?.joined),
-            ("is_storage", isStorage),
+            ("mount", mount?.rawValue),
         ]
     }
 

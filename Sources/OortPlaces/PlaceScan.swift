@@ -39,6 +39,8 @@ actor PlaceScan {
     private let logger: Logger
     private let now: @Sendable () -> Timestamp
     private var current: Round?
+    /// Whether the last round left open what is gone.
+    private var isInDoubt = false
     /// The folders that were listed for a program since the round under way began; not a part of the round,
     /// which a step holds for itself meanwhile.
     private var looked: Set<Int64> = []
@@ -599,11 +601,12 @@ actor PlaceScan {
         let isDone = try await map.write {
             try PlaceTransaction(database: $0).removeMissing(now: second)
         }
-        if !isDone {
+        if !isDone, !isInDoubt {
             logger.warning(
                 "so much is missing, or a storage, that another look decides whether it is gone"
             )
         }
+        isInDoubt = !isDone
         current = nil
     }
 }

@@ -357,7 +357,8 @@ extension PlaceTransaction {
     /// Removes rows that listings no longer named, unless they turned up elsewhere.
     ///
     /// If so much is missing that a disk may be away, they stay until a later round has listed their folder
-    /// and it named as little. A storage of its own stays until it was missing for `longestAbsence`.
+    /// and it named as little. A share stays until it was missing for `longestAbsence`, and a storage of its
+    /// own until it is named again, or deleted here.
     ///
     /// Returns whether all of it is done by `now` (seconds since 1970); if not, another round must look again.
     func removeMissing(now: Int64) throws -> Bool {
@@ -370,7 +371,7 @@ extension PlaceTransaction {
             sql: "SELECT missing_round FROM place WHERE is_missing = 1 ORDER BY id"
         )
         let doubted = try doubtful(all)
-        let away = try Set(storagesAway(at: now))
+        let away = try Set(mountsAway(at: now))
         var missing: [PlaceRow] = []
         for (row, round) in zip(all, rounds) {
             if away.contains(row.id), try elsewhere(row) == nil {
@@ -410,19 +411,23 @@ extension PlaceTransaction {
         return missing.count == all.count
     }
 
-    /// How long a storage of its own may be missing, in seconds, before it counts as gone: a server that
-    /// cannot reach it may not name it.
+    /// How long a share may be missing, in seconds, before it counts as withdrawn: a server that cannot
+    /// reach it may not name it.
     private static let longestAbsence: Int64 = 600
 
-    /// The storages that have been missing for less than that; none after a clock was set back.
-    private func storagesAway(at now: Int64) throws -> [Int64] {
+    /// The storages that are missing, and the shares that have been for less than that; no share after a
+    /// clock was set back.
+    private func mountsAway(at now: Int64) throws -> [Int64] {
         try Int64.fetchAll(
             database,
             sql: """
-                SELECT id FROM place WHERE is_missing = 1 AND is_storage = 1
-                    AND ?1 - missing_since BETWEEN 0 AND ?2 - 1
+                SELECT id FROM place WHERE is_missing = 1 AND (mount = ?1
+                    OR mount = ?2 AND ?3 - missing_since BETWEEN 0 AND ?4 - 1)
                 """,
-            arguments: [now, Self.longestAbsence]
+            arguments: [
+                PlaceEntry.Mount.storage.rawValue, PlaceEntry.Mount.share.rawValue, now,
+                Self.longestAbsence,
+            ]
         )
     }
 

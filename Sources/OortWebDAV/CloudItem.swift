@@ -30,9 +30,18 @@ struct CloudItem {
         return isMountRoot ? "\(id)@mount" : nil
     }
 
-    /// Whether a storage, a share or a group's folder begins there, which the server may leave out while it
-    /// cannot reach it.
-    var isMountRoot: Bool { isMounted && response.text(.nextcloud("is-mount-root")) == "true" }
+    private var isMountRoot: Bool {
+        isMounted && response.text(.nextcloud("is-mount-root")) == "true"
+    }
+
+    /// What begins there that the server may leave out while it cannot reach it.
+    ///
+    /// A share or a group's folder is also left out when it is withdrawn; that other kinds of mounts are
+    /// removed is rare.
+    var mount: PlaceEntry.Mount? {
+        guard isMountRoot else { return nil }
+        return ["", "shared", "group"].contains(mountType) ? .share : .storage
+    }
 
     /// The number of the item with a key: the digits before the name of the server; nil of what is mounted.
     static func number(ofKey key: String) -> String? {

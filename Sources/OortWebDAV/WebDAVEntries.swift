@@ -224,7 +224,7 @@ struct WebDAVEntries: Sendable {
         let item = CloudItem(response)
         // In one space an id is at one place, whoever shares it.
         entry.key = dialect == .infinitescale ? item.id : item.key
-        entry.isStorage = item.isMountRoot
+        entry.mount = item.mount
         entry.permissions = item.permissions(entry.kind, dialect: dialect)
         entry.isOwn = item.isOwn && address.space?.isPersonal != false
         entry.owner = item.owner

@@ -42,12 +42,15 @@ struct NextcloudFeedTests {
         }
     }
 
-    @Test("a storage that its folder does not name for a while is not gone, and keeps its ids")
-    func vanished() async throws {
+    @Test(
+        "a storage that its folder does not name is never gone, a share after a while; both keep their ids",
+        arguments: ["external", "shared"]
+    )
+    func vanished(_ type: String) async throws {
         try await Cloud.with { cloud in
             cloud.write("1", to: ["mount", "deep", "one"])
             cloud.write("2", to: ["mine"])
-            cloud.service.mount(["mount"], as: "external")
+            cloud.service.mount(["mount"], as: type)
             let passed = Mutex<Int64>(0)
             let now: @Sendable () -> Timestamp = {
                 Timestamp(seconds: Timestamp.now.seconds + passed.withLock { $0 })
@@ -68,9 +71,36 @@ struct NextcloudFeedTests {
                     if isBack { cloud.service.habits.down = [:] }
                     passed.withLock { $0 += 200 }
                     for _ in 0..<2 { try await look(&replica, provider) }
-                    #expect(replica.named("one").map(\.id) == (isBack ? [one.id] : []))
+                    let isThere = isBack || type.isSameText(as: "external")
+                    #expect(replica.named("one").map(\.id) == (isThere ? [one.id] : []))
                 }
                 #expect(replica.named("mine").count == 1)
+            }
+        }
+    }
+
+    @Test("a storage that is away can be deleted here, and comes back with all that is in it")
+    func deletedWhileAway() async throws {
+        try await Cloud.with { cloud in
+            cloud.write("1", to: ["mount", "deep", "one"])
+            cloud.service.mount(["mount"], as: "external")
+            try await cloud.client().withProvider { provider in
+                var replica = FeedReplica(of: provider)
+                try await replica.catchUp(with: provider)
+                let mount = try #require(replica.named("mount").first)
+                cloud.service.habits.down = ["/mount": .vanished]
+                cloud.write("news", to: ["news"])
+                for _ in 0..<2 { try await look(&replica, provider) }
+                #expect(replica.named("mount").map(\.id) == [mount.id])
+                let reference = ItemReference(id: mount.id, path: .init(["mount"]))
+                try await provider.delete(Deletion(item: reference, revision: nil))
+                try await look(&replica, provider)
+                #expect(replica.named("one").isEmpty)
+                cloud.service.habits.down = [:]
+                cloud.write("more", to: ["more"])
+                for _ in 0..<2 { try await look(&replica, provider) }
+                #expect(replica.named("one").first?.size == 1)
+                #expect(cloud.item("mount/deep/one") != nil)
             }
         }
     }
