@@ -37,18 +37,46 @@ extension Observer {
     /// The items of which the service told so shortly before these observations were asked for, at `moment`
     /// (milliseconds since 1970), that they may show an older state.
     ///
-    /// The feed is never older than what it reported before (`isInOrder`).
+    /// The feed is not older than what it reported before (`isInOrder`).
     func lagging(askedFor moment: Int64, isInOrder: Bool) throws -> Set<ItemID> {
         guard rules.lag > 0 else { return [] }
+        let kept = try min(moment, enumerationBegan() ?? moment) - rules.lag - Self.longestRequest
         // An answer in the future means that the clock was set back.
         try transaction.database.run(
             "DELETE FROM answered WHERE account = ? AND (at_ms < ? OR at_ms > ?)",
-            [account.rawValue, moment - rules.lag, Timestamp.now.inMilliseconds]
+            [account.rawValue, kept, Timestamp.now.inMilliseconds]
         )
-        return try Set(
+        return try answered(since: moment - rules.lag, isInOrder: isInOrder)
+    }
+
+    /// The items of which an enumeration that ends with observations asked for at `moment` may have shown an older
+    /// state, in whichever page it would have named them.
+    func laggingInEnumeration(askedFor moment: Int64) throws -> Set<ItemID> {
+        guard rules.lag > 0 else { return [] }
+        let began = try min(moment, enumerationBegan() ?? moment)
+        return try answered(since: began - rules.lag, isInOrder: false)
+    }
+
+    /// For how long an answer may have been under way that is stored after others which were asked for later, in
+    /// milliseconds.
+    private static let longestRequest: Int64 = 600_000
+
+    /// When the enumeration under way began, in milliseconds since 1970; nil if none is.
+    private func enumerationBegan() throws -> Int64? {
+        try transaction.database.number(
+            "SELECT enumeration_began_ms FROM account WHERE id = ?",
+            [account.rawValue]
+        )
+    }
+
+    private func answered(since moment: Int64, isInOrder: Bool) throws -> Set<ItemID> {
+        try Set(
             transaction.database.all(
-                "SELECT remote_id FROM answered WHERE account = ? AND is_feeds <= ?",
-                [account.rawValue, isInOrder ? 0 : 1]
+                """
+                SELECT remote_id FROM answered
+                WHERE account = ? AND is_feeds <= ? AND at_ms >= ?
+                """,
+                [account.rawValue, isInOrder ? 0 : 1, moment]
             ) { ItemID($0[0] as String) }
         )
     }

@@ -237,14 +237,15 @@ struct Numbering {
     private func twins(among namesakes: [Namesake]) throws -> [TwinFolders] {
         guard rules.allowsDuplicates, !rules.isReadOnly else { return [] }
         let folders = namesakes.filter { one in
+            // Two folders of a shared one may have links or people of their own: Drive reports only that each
+            // is shared.
             one.node.kind == .folder && one.isAtService && !one.isInMotion && !one.isForeign
-                && one.node.permissions.contains(.write)
+                && !one.isShared && one.node.permissions.contains(.write)
         }
         var found: [TwinFolders] = []
         for younger in folders {
             let elder = folders.filter { isTwin(younger, of: $0) }.min { $0.precedes($1) }
             guard let elder, younger.node.permissions.contains(.delete),
-                try areForTheSamePeople(younger, elder),
                 try !haveDifferentAttributes(elder.node, younger.node),
                 try TwinFolders.canLeave(younger.node, database)
             else { continue }
@@ -267,22 +268,9 @@ struct Numbering {
 
     /// Whether another machine made the elder of two folders, and this one the younger, or they met by chance.
     private static func areNobodysChoice(_ younger: Timestamp?, _ elder: Timestamp?) -> Bool {
-        let byChance = TwinFolders.byChance
+        let (byChance, byPerson) = (TwinFolders.byChance, TwinFolders.byPerson)
+        guard younger != byPerson, elder != byPerson else { return false }
         return younger == byChance || elder == byChance || younger != nil && elder == nil
-    }
-
-    /// Whether neither of two folders in one folder is shared by itself, so that the same people see both.
-    private func areForTheSamePeople(_ one: Namesake, _ other: Namesake) throws -> Bool {
-        if !one.isShared, !other.isShared { return true }
-        let above = try database.first(
-            """
-            SELECT \(Self.columns) FROM node LEFT JOIN motion ON motion.inode = node.inode
-            WHERE node.inode = ?
-            """,
-            [one.node.parent?.column],
-            namesake
-        )
-        return above?.isShared == true
     }
 
     /// Whether of the attributes that only this machine knows, including the mode that `mkdir` sets, one folder

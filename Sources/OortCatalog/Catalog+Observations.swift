@@ -80,9 +80,7 @@ struct Observer {
     var transaction: CatalogTransaction
     let account: AccountID
     let rules: AccountNameRules
-    private var suspects: Set<ItemID> = []
-    /// Those of them that operations of ours touched, and that not only lag.
-    private var touched: Set<ItemID> = []
+    private(set) var suspects: Set<ItemID> = []
     var unsure: Set<ItemID> = []
     /// Where those of them were reported to lie that the catalog does not have.
     var unknown: [ItemID: ToldPlace] = [:]
@@ -113,7 +111,7 @@ struct Observer {
     mutating func apply(_ observations: Observations) throws -> Set<ItemID>? {
         enumeration = try Catalog.enumeration(of: account, database)
         guard observations.enumeration ?? enumeration == enumeration else { return nil }
-        (suspects, touched) = (observations.suspects, observations.suspects)
+        suspects = observations.suspects
         isFeed = observations.cursor != nil
         let isInOrder = isFeed && !observations.isEnumeration
         if let asked = observations.asked {
@@ -183,12 +181,21 @@ struct Observer {
     /// At the end of a run of the feed, decides everything that the run left open.
     private mutating func end(_ observations: Observations) throws {
         guard observations.endsRun || observations.endsEnumeration else { return }
-        var end = RunEnd(transaction, account: account, suspects: suspects, unsure: unsure)
+        // What only lags is asked for when it is reported, and what is answered then counts.
+        var end = RunEnd(
+            transaction,
+            account: account,
+            touched: observations.suspects,
+            unsure: unsure
+        )
         if observations.endsRun {
             try end.decideWhatMayBeGone()
             try end.doubtMisplaced()
         }
-        if observations.endsEnumeration { try end.takeOutUnnamed(in: enumeration) }
+        if observations.endsEnumeration {
+            let lagging = try observations.asked.map { try laggingInEnumeration(askedFor: $0) }
+            try end.takeOutUnnamed(in: enumeration, lagging: lagging ?? [])
+        }
         transaction = end.transaction
         unsure = end.unsure
     }
@@ -227,8 +234,7 @@ struct Observer {
         defer { if item.kind == .folder { folders.forget() } }
         let motion = try Catalog.motion(known.inode, database)
         if item.kind == .folder, item.parentID == nil { try doubtMoved(known, item, in: parent) }
-        let isTouched = touched.contains(item.id) || motion?.intent != nil
-        let mayBeOld = isTouched || suspects.contains(item.id)
+        let mayBeOld = motion?.intent != nil || suspects.contains(item.id)
         if mayBeOld || !transaction.effects.heard.contains(account),
             try !isKnown(item, of: known, motion, parent)
         {
@@ -238,9 +244,10 @@ struct Observer {
                 return
             }
         }
-        // A state that only lags and is known brings what it says besides, as with whom the item is shared.
-        if isTouched { return }
-        unsure.remove(item.id)
+        // A known state is not older than what is known: it brings what it says besides, as with whom the item
+        // is shared. Which operation is under way it does not say, and that operation's answer brings all.
+        if motion?.intent != nil { return try takeDetails(item, of: known) }
+        if !mayBeOld { unsure.remove(item.id) }
         try displace(for: item, in: parent)
         let isApplied =
             try motion == nil && parent.map { try updateClean(known, item, $0) } ?? false
@@ -523,6 +530,24 @@ struct Observer {
         }
         try transaction.takeOver(stored, of: node, rules)
         return true
+    }
+
+    /// Stores what the service says of an item besides its place, its content, its time and its description.
+    private mutating func takeDetails(_ item: Item, of node: Node) throws {
+        let stored = StoredItem(item, beside: node, rules.links)
+        transaction.touch(node.inode)
+        try database.run(
+            """
+            UPDATE node SET details = iif(remote_id IS ?, ?, ?), permissions = ?, is_strangers = ?,
+                mime_type = ?, tags = nullif(ifnull(?, tags), '')
+            WHERE inode = ?
+            """,
+            stored.detailsArguments(hasName: false, hasHash: false) + [
+                Int64(stored.permissions), stored.isStrangers(beside: node), stored.mimeType,
+                stored.tags, node.inode.column,
+            ]
+        )
+        transaction.effects.news.append(.attributes(node.inode))
     }
 
     /// Stores what was reported of an item in motion, or puts it in motion.

@@ -181,6 +181,12 @@ extension Catalog {
         }
         migrator.registerMigration("what was answered of late") { database in
             try database.execute(sql: answers)
+            try database.execute(
+                sql: """
+                    -- When the enumeration under way began, in milliseconds since 1970; NULL if none is.
+                    ALTER TABLE account ADD COLUMN enumeration_began_ms INTEGER
+                    """
+            )
         }
         return migrator
     }

@@ -14,6 +14,9 @@ extension Catalog {
         public var folder: Inode?
         /// Whether the catalog has a node for the id.
         public var isKnown = false
+        /// Whether the service told of it by itself a short time ago, so that a listing of its folder may be
+        /// older.
+        public var mayLag = false
     }
 
     /// The items that the service must be asked for by themselves, in the order of their ids.
@@ -21,23 +24,28 @@ extension Catalog {
         try await readAsync { database in
             let rows = try database.all(
                 """
-                SELECT remote_id, told_name, told_parent_id FROM unsure WHERE account = ?
-                ORDER BY remote_id
+                SELECT remote_id, told_name, told_parent_id, EXISTS (
+                    SELECT 1 FROM answered WHERE answered.account = unsure.account
+                        AND answered.remote_id = unsure.remote_id)
+                FROM unsure WHERE account = ? ORDER BY remote_id
                 """,
                 [account.rawValue]
             ) { row in
                 let told = (row[1] as String?).map { ToldPlace(name: $0, parentID: row[2]) }
-                return (ItemID(row[0] as String), told)
+                return (ItemID(row[0] as String), told, row[3] as Bool)
             }
-            return try rows.map { id, told in
+            return try rows.map { id, told, mayLag in
                 guard let node = try Self.node(id.rawValue, in: account, database) else {
-                    return try Self.unknownItem(id, told, in: account, database)
+                    var item = try Self.unknownItem(id, told, in: account, database)
+                    item.mayLag = mayLag
+                    return item
                 }
                 return UnsureItem(
                     id: id,
                     reference: try Self.reference(node.inode, database),
                     folder: try Self.remotePlace(of: node, database)?.parent,
-                    isKnown: true
+                    isKnown: true,
+                    mayLag: mayLag
                 )
             }
         }
@@ -139,7 +147,8 @@ extension Observer {
         unknown[item.id] = ToldPlace(name: item.fileName, parentID: parentID)
     }
 
-    /// Stores which items are unsure now, and no longer those that were reported for certain.
+    /// Stores which items are unsure now, and no longer those that were reported for certain: a state that may
+    /// be old answers no question, whether it is known or not.
     func rememberUnsure(_ changes: [Change]) throws {
         let hasSome = try transaction.database.has(
             "SELECT 1 FROM unsure WHERE account = ? LIMIT 1",
@@ -153,7 +162,7 @@ extension Observer {
                 case .removed(let removed): id = removed
                 case .removedPath: continue
                 }
-                guard !unsure.contains(id) else { continue }
+                guard !unsure.contains(id), !suspects.contains(id) else { continue }
                 try transaction.database.run(
                     "DELETE FROM unsure WHERE account = ? AND remote_id = ?",
                     [account.rawValue, id.rawValue]

@@ -101,8 +101,12 @@ extension Catalog {
     public func beginEnumeration(of account: AccountID) async throws(CatalogError) {
         try await mutateAsync { transaction in
             try transaction.database.run(
-                "UPDATE account SET enumeration = enumeration + 1, cursor = NULL WHERE id = ?",
-                [account.rawValue]
+                """
+                UPDATE account SET enumeration = enumeration + 1, enumeration_began_ms = ?,
+                    cursor = NULL
+                WHERE id = ?
+                """,
+                [Timestamp.now.inMilliseconds, account.rawValue]
             )
         }
     }

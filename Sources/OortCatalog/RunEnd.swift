@@ -13,7 +13,7 @@ struct RunEnd {
     private(set) var unsure: Set<ItemID>
     private let account: AccountID
     /// Items that operations of ours touched after the last page was asked for.
-    private let suspects: Set<ItemID>
+    private let touched: Set<ItemID>
     /// All items that are not taken out with a folder: those above, and those that were to be asked for
     /// before this end; nil until they are needed.
     private var doubts: Set<ItemID>?
@@ -23,12 +23,12 @@ struct RunEnd {
     init(
         _ transaction: CatalogTransaction,
         account: AccountID,
-        suspects: Set<ItemID>,
+        touched: Set<ItemID>,
         unsure: Set<ItemID>
     ) {
         self.transaction = transaction
         self.account = account
-        self.suspects = suspects
+        self.touched = touched
         self.unsure = unsure
     }
 
@@ -43,8 +43,7 @@ struct RunEnd {
             Node.init(columns:)
         )
         for node in nodes {
-            // An operation of ours touched it since this page was asked for, or what was reported of it may
-            // be older than our change.
+            // An operation of ours touched it since this page was asked for, or it is to be asked for.
             if let id = node.remoteID, try allDoubts().contains(id) {
                 doubt([id])
             } else {
@@ -65,7 +64,7 @@ struct RunEnd {
                 ItemID($0[0] as String)
             }
         )
-        let all = found.union(suspects).union(unsure)
+        let all = found.union(touched).union(unsure)
         doubts = all
         return all
     }
@@ -87,8 +86,9 @@ struct RunEnd {
         )
     }
 
-    /// Takes out what an enumeration did not name, except for items made here meanwhile.
-    mutating func takeOutUnnamed(in enumeration: Int64) throws {
+    /// Takes out what an enumeration did not name, except for items made here meanwhile; those of `lagging` it
+    /// may not show yet.
+    mutating func takeOutUnnamed(in enumeration: Int64, lagging: Set<ItemID>) throws {
         let nodes = try database.all(
             """
             SELECT \(Node.columns) FROM node
@@ -102,18 +102,26 @@ struct RunEnd {
             else { continue }
             let motion = try Catalog.motion(still.inode, database)
             if motion?.remoteState == .gone { continue }
-            if suspects.contains(id) || motion?.intent != nil {
+            if touched.contains(id) || lagging.contains(id) || motion?.intent != nil {
                 doubt([id])
             } else {
-                try takeOut(still, of: enumeration)
+                try takeOut(still, besides: lagging, of: enumeration)
             }
         }
-        try database.run("UPDATE account SET enumerated = 1 WHERE id = ?", [account.rawValue])
+        try database.run(
+            "UPDATE account SET enumerated = 1, enumeration_began_ms = NULL WHERE id = ?",
+            [account.rawValue]
+        )
     }
 
-    private mutating func takeOut(_ node: Node, of enumeration: Int64? = nil) throws {
+    private mutating func takeOut(
+        _ node: Node,
+        besides lagging: Set<ItemID> = [],
+        of enumeration: Int64? = nil
+    ) throws {
         // With a folder nothing goes that is to be asked for.
-        switch try transaction.takeOutGone(node, allDoubts(), unnamedIn: enumeration) {
+        let doubts = try allDoubts().union(lagging)
+        switch try transaction.takeOutGone(node, doubts, unnamedIn: enumeration) {
         case .takenOut(let ids): unsure.subtract(ids)
         case .doubtful(let ids): doubt(ids)
         }

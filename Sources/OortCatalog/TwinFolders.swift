@@ -22,6 +22,9 @@ struct TwinFolders {
     /// name there, this machine merges them.
     static let byChance = Timestamp(seconds: 0)
 
+    /// When a folder counts as made that somebody let others into from here: it is nobody's twin.
+    static let byPerson = Timestamp(seconds: -1)
+
     /// Whether all contents of a folder at the service can be moved out of it, as far as is known.
     static func canLeave(_ folder: Node, _ database: Database) throws -> Bool {
         guard let id = folder.remoteID?.rawValue else { return false }
@@ -45,8 +48,8 @@ extension Catalog {
         try await mutateAsync { transaction in
             transaction.touch(inode)
             try transaction.database.run(
-                "UPDATE node SET born_s = NULL WHERE inode = ? AND kind = 0",
-                [inode.column]
+                "UPDATE node SET born_s = ? WHERE inode = ? AND kind = 0",
+                [TwinFolders.byPerson.seconds, inode.column]
             )
         }
     }
@@ -88,8 +91,8 @@ extension CatalogTransaction {
     /// The machine that merges the twins sees to it, whoever made them and whenever they are reported.
     private func letMeet(foldersIn twin: Inode) throws {
         try database.run(
-            "UPDATE node SET born_s = ? WHERE parent = ? AND kind = 0",
-            [TwinFolders.byChance.seconds, twin.column]
+            "UPDATE node SET born_s = ?1 WHERE parent = ?2 AND kind = 0 AND born_s IS NOT ?3",
+            [TwinFolders.byChance.seconds, twin.column, TwinFolders.byPerson.seconds]
         )
     }
 

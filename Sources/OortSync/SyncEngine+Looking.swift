@@ -30,10 +30,11 @@ extension SyncEngine {
     func lookAtUnsure() async throws(ProviderError) {
         feed.looks()
         let items = try await unsureItems()
+        var isAnswered = true
         if !items.isEmpty {
             // Also after a failure: some of them may have been looked at by then.
             defer { needsPlan = true }
-            do throws(ProviderError) { try await look(at: items) } catch {
+            do throws(ProviderError) { isAnswered = try await look(at: items) } catch {
                 // A run of the feed is retried until it succeeds, and then asks for all of them; without it
                 // they would stay unsure, and items that may be gone would wait, until there is news.
                 readFeedSoon()
@@ -46,12 +47,17 @@ extension SyncEngine {
             try await self.catalog.hasAnyThatMayBeGone(self.account)
         }
         let isAnythingOpen = !queue.running.isEmpty || unanswered.mayExist
-        if feed.needsRun(mayBeGone, isAnythingOpen: isAnythingOpen) { readFeedSoon() }
+        let needsRun = feed.needsRun(mayBeGone, isAnythingOpen: isAnythingOpen)
+        // A run would leave open again what waits for an item of which the service does not say how it is.
+        if needsRun, isAnswered { readFeedSoon() }
     }
 
-    private func look(at items: [Catalog.UnsureItem]) async throws(ProviderError) {
+    /// - Returns: whether the service said of each how it is.
+    private func look(at items: [Catalog.UnsureItem]) async throws(ProviderError) -> Bool {
         var counts: [Inode: Int] = [:]
-        for case let folder? in items.map(\.folder) { counts[folder, default: 0] += 1 }
+        for item in items where !item.mayLag {
+            if let folder = item.folder { counts[folder, default: 0] += 1 }
+        }
         let crowded = counts.filter { $0.value > Self.mostLooksInFolder }.map(\.key).sorted()
         var unlisted: Set<ItemID> = []
         for folder in crowded {
@@ -63,17 +69,11 @@ extension SyncEngine {
                 unlisted.insert(item.id)
             }
         }
+        var references: [ItemReference] = []
         // An item that a listing did not name may lie elsewhere now.
         for item in crowded.isEmpty ? items : try await unsureItems() {
             if let reference = item.reference, item.isKnown || !unlisted.contains(item.id) {
-                do throws(ProviderError) { try await look(at: reference) } catch {
-                    // The item stays unsure and is asked for with the next news; nothing else waits for it.
-                    guard error.isLastingRefusal else { throw error }
-                    logger.notice(
-                        "the service does not say how an item is",
-                        metadata: ["item": "\(reference.id)", "error": "\(error)"]
-                    )
-                }
+                references.append(reference)
                 continue
             }
             // With a reference: the catalog never had the item, and it is not where the service reported
@@ -86,11 +86,51 @@ extension SyncEngine {
                 try await self.catalog.forgetUnsure(of: item.id, in: self.account)
             }
         }
+        return try await look(atEach: references)
     }
 
     /// How many items of a folder are asked for one by one; a listing of the folder costs as much as
     /// several of them.
     private static let mostLooksInFolder = 8
+
+    /// How many items are asked for at once.
+    private static let looksAtOnce = 4
+
+    /// - Returns: whether the service said of each how it is.
+    private func look(atEach references: [ItemReference]) async throws(ProviderError) -> Bool {
+        let answers = await withTaskGroup(of: Result<Bool, ProviderError>.self) { group in
+            var answers: [Result<Bool, ProviderError>] = []
+            var rest = references.makeIterator()
+            for _ in 0..<Self.looksAtOnce {
+                guard let reference = rest.next() else { break }
+                group.addTask { await self.answered(reference) }
+            }
+            for await answer in group {
+                answers.append(answer)
+                guard case .success = answer, let reference = rest.next() else { continue }
+                group.addTask { await self.answered(reference) }
+            }
+            return answers
+        }
+        var isAnswered = true
+        for answer in answers where try !answer.get() { isAnswered = false }
+        return isAnswered
+    }
+
+    /// Asks for one item; whether the service said how it is.
+    ///
+    /// If it refuses to say, the item stays unsure and is asked for with the next news; nothing else waits for it.
+    private func answered(_ reference: ItemReference) async -> Result<Bool, ProviderError> {
+        do throws(ProviderError) { try await look(at: reference) } catch {
+            guard error.isLastingRefusal else { return .failure(error) }
+            logger.notice(
+                "the service does not say how an item is",
+                metadata: ["item": "\(reference.id)", "error": "\(error)"]
+            )
+            return .success(false)
+        }
+        return .success(true)
+    }
 
     private func unsureItems() async throws(ProviderError) -> [Catalog.UnsureItem] {
         try await storedAsync { () throws(CatalogError) in
@@ -146,7 +186,8 @@ extension SyncEngine {
             let began = order.next()
             let change: Change
             do throws(ProviderError) {
-                change = .changed(try await provider.item(reference))
+                let item = try await provider.item(reference)
+                change = item.isTrashed ? .removed(item.id) : .changed(item)
             } catch {
                 guard error.kind == .notFound else { throw error }
                 change = .removed(reference.id)

@@ -152,22 +152,6 @@ struct RunEndTests {
         #expect(try node("f")?.itemDescription == told.description)
     }
 
-    @Test(
-        "a folder that was asked for and is trashed or gone goes with the next run, also where answers lag",
-        arguments: [true, false]
-    )
-    func goneFolderAtLag(isTrashed: Bool) async throws {
-        catalog.setLag(.seconds(600), of: account.id)
-        try await page(.told("a/", "a"), .told("a/x", "x"))
-        guard case .changed(var item) = Change.told("a/", "a") else { return }
-        try await answer(.changed(item))
-        item.isTrashed = true
-        try await answer(isTrashed ? .changed(item) : .removed(item.id))
-        try await fixture.page([]) { $0.asked = Timestamp.now.inMilliseconds }
-        #expect(try node("a") == nil)
-        #expect(try await unsure().isEmpty)
-    }
-
     // MARK: Items that may be gone
 
     @Test("a folder that may be gone is there until the run ends, and then gone with all in it")
