@@ -180,7 +180,7 @@ extension BoxProvider {
         let fresh = place.unseen(news.entries ?? [])
         var changes: [Change] = []
         try await takeTop(fresh, into: &place)
-        for event in Self.latest(fresh) {
+        for event in Self.inOrder(fresh) {
             changes += try await take(event, into: &place)
         }
         let now = Timestamp.now.seconds
@@ -217,8 +217,8 @@ extension BoxProvider {
         }
     }
 
-    /// The newest event for each item: the events come in no order.
-    private static func latest(_ events: [BoxWire.Event]) -> [BoxWire.Event] {
+    /// The events of each item by how often it had changed: they come in no order, and those of two items have none.
+    private static func inOrder(_ events: [BoxWire.Event]) -> [BoxWire.Event] {
         func sequence(_ event: BoxWire.Event) -> Int64 {
             event.source?.item?.sequence_id.flatMap { Int64($0.text) } ?? .max
         }

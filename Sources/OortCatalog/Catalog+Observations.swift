@@ -580,9 +580,22 @@ struct Observer {
             unsure.insert(id)
             return
         }
-        // A folder that was not found says nothing about its contents: an item may have been moved out
-        // before, or made in a new folder that has the path by now. The feed will report that.
-        if !isFeed, node.kind == .folder { try setMayBeGone(node, id) } else { try gone(node) }
+        guard node.kind == .folder else {
+            try gone(node)
+            return
+        }
+        // A folder that is gone says nothing about its contents: an item may have been moved out before, or made
+        // in a new folder that has the path by now. The feed reports that until its run ends, in any order.
+        if !suspects.isEmpty {
+            unsure.formUnion(
+                try RemoteSubtree(of: node, database).ids(database).intersection(suspects)
+            )
+        }
+        try database.run(
+            "DELETE FROM unsure WHERE account = ? AND remote_id = ?",
+            [account.rawValue, id.rawValue]
+        )
+        try setMayBeGone(node, id)
     }
 
     /// Notes a removal by path, which may be half of a move: it counts when the run is over.

@@ -171,6 +171,22 @@ struct GoogleDriveAPI: Sendable {
         page: String?,
         pageSize: Int = 1000
     ) async throws(ProviderError) -> DriveFileList {
+        try await get(Self.files, Self.query(condition, drive, page, pageSize))
+    }
+
+    /// The address of what `list` asks for.
+    func listing(_ condition: String, page: String?, pageSize: Int) -> String {
+        url(Self.files, Self.query(condition, nil, page, pageSize))
+    }
+
+    private static let files = "/drive/v3/files"
+
+    private static func query(
+        _ condition: String,
+        _ drive: String?,
+        _ page: String?,
+        _ pageSize: Int
+    ) -> [(String, String)] {
         var query = [
             ("q", condition), ("pageSize", String(pageSize)), ("spaces", "drive"),
             ("orderBy", "createdTime"),
@@ -179,7 +195,12 @@ struct GoogleDriveAPI: Sendable {
         ]
         if let drive { query += [("corpora", "drive"), ("driveId", drive)] }
         if let page { query.append(("pageToken", page)) }
-        return try await get("/drive/v3/files", query)
+        return query
+    }
+
+    /// The condition of all items in a folder that are not in the trash.
+    static func children(of folder: ItemID) -> String {
+        "\(quoted(folder.rawValue)) in parents and trashed=false"
     }
 
     /// One page of what `fullText` finds in all drives of the account, the most relevant first.

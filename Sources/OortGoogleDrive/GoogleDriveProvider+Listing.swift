@@ -15,7 +15,7 @@ extension GoogleDriveProvider {
             }
         case nil: break
         }
-        let condition = "\(GoogleDriveAPI.quoted(folder.id.rawValue)) in parents and trashed=false"
+        let condition = GoogleDriveAPI.children(of: folder.id)
         var listing = try await listing(condition, page, rootID: rootID) { _ in true }
         if folder.id == rootID, page == nil {
             listing.items += try await syntheticFolders(in: rootID)

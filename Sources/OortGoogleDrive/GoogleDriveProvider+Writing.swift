@@ -123,10 +123,10 @@ extension GoogleDriveProvider {
     }
 
     public func delete(_ deletion: Deletion) async throws(ProviderError) {
-        if let revision = deletion.revision {
+        if isGuarded(deletion) {
             // v3 knows no precondition; what goes is in the trash, so a race loses nothing.
             do throws(ProviderError) {
-                try Self.check(try await api.metadata(deletion.item.id), is: revision)
+                if let objection = try await objection(to: deletion) { throw objection }
             } catch {
                 if error.kind == .notFound { return }
                 throw error
@@ -139,14 +139,42 @@ extension GoogleDriveProvider {
         }
     }
 
-    private static func check(
-        _ file: DriveFile,
-        is revision: Revision
-    ) throws(ProviderError) {
-        guard file.trashed == true || file.headRevisionId == revision.rawValue else {
-            throw ProviderError(.preconditionFailed, detail: "Drive has a newer revision")
-        }
+    /// Whether a deletion depends on how its item is.
+    private func isGuarded(_ deletion: Deletion) -> Bool {
+        deletion.revision != nil || deletion.expectsNothing
     }
+
+    /// Why a deletion is not to be carried out; nil if nothing speaks against it.
+    private func objection(to deletion: Deletion) async throws(ProviderError) -> ProviderError? {
+        if let revision = deletion.revision {
+            return Self.objection(try await api.metadata(deletion.item.id), revision)
+        }
+        var page: String?
+        var walk = PageWalk()
+        // A page may be empty and still not be the last.
+        repeat {
+            if let page { try walk.goOn(to: page) }
+            let contents = try await api.list(
+                GoogleDriveAPI.children(of: deletion.item.id),
+                page: page,
+                pageSize: 1
+            )
+            if contents.files?.isEmpty == false { return Self.isFilled }
+            page = contents.nextPageToken
+        } while page != nil
+        return nil
+    }
+
+    private static func objection(_ file: DriveFile, _ revision: Revision) -> ProviderError? {
+        guard file.trashed != true, file.headRevisionId != revision.rawValue else { return nil }
+        return ProviderError(.preconditionFailed, detail: "Drive has a newer revision")
+    }
+
+    /// Drive takes a folder into the trash with all that lies in it.
+    private static let isFilled = ProviderError(
+        .preconditionFailed,
+        detail: "something lies in the folder"
+    )
 
     private func request(for deletion: Deletion) throws(ProviderError) -> HTTPRequest {
         try refuseSynthetic(deletion.item)
@@ -288,7 +316,7 @@ extension GoogleDriveProvider {
     }
 
     public func delete(_ deletions: [Deletion]) async -> [Result<Void, ProviderError>] {
-        let refused = await staleDeletions(deletions)
+        let refused = await refusals(of: deletions)
         let pending = deletions.indices.filter { refused[$0] == nil }
         let results: [Result<Void, ProviderError>] = await inBatch(
             pending.map { Deletion(item: deletions[$0].item) }
@@ -304,28 +332,33 @@ extension GoogleDriveProvider {
         return all
     }
 
-    /// For each deletion of a revision that is not to be carried out, how it ends.
-    private func staleDeletions(_ deletions: [Deletion]) async -> [Result<Void, ProviderError>?] {
-        let guarded = deletions.indices.filter { deletions[$0].revision != nil }
+    /// For each deletion that is not to be carried out, how it ends.
+    private func refusals(of deletions: [Deletion]) async -> [Result<Void, ProviderError>?] {
+        let guarded = deletions.indices.filter { isGuarded(deletions[$0]) }
         var refused = [Result<Void, ProviderError>?](repeating: nil, count: deletions.count)
         guard !guarded.isEmpty else { return refused }
-        let files: [Result<DriveFile, ProviderError>] = await inBatch(
-            guarded.map { deletions[$0].item.id }
-        ) { id in
-            HTTPRequest(
-                method: "GET",
-                url: api.url(api.file(id), GoogleDriveAPI.fileQuery),
-                repetition: .harmless
-            )
-        } result: { _, response throws(ProviderError) in
-            try api.decode(response)
-        } alone: { id throws(ProviderError) in
-            try await api.metadata(id)
+        let objections: [Result<ProviderError?, ProviderError>] = await inBatch(
+            guarded.map { deletions[$0] }
+        ) { deletion in
+            let id = deletion.item.id
+            let url =
+                deletion.revision == nil
+                ? api.listing(GoogleDriveAPI.children(of: id), page: nil, pageSize: 1)
+                : api.url(api.file(id), GoogleDriveAPI.fileQuery)
+            return HTTPRequest(method: "GET", url: url, repetition: .harmless)
+        } result: { deletion, response throws(ProviderError) in
+            if let revision = deletion.revision {
+                return Self.objection(try api.decode(response), revision)
+            }
+            let contents: DriveFileList = try api.decode(response)
+            if contents.files?.isEmpty == false { return Self.isFilled }
+            return contents.nextPageToken == nil ? nil : try await objection(to: deletion)
+        } alone: { deletion throws(ProviderError) in
+            try await objection(to: deletion)
         }
-        for (index, file) in zip(guarded, files) {
-            guard let revision = deletions[index].revision else { continue }
+        for (index, objection) in zip(guarded, objections) {
             do throws(ProviderError) {
-                try Self.check(try file.get(), is: revision)
+                if let objection = try objection.get() { refused[index] = .failure(objection) }
             } catch {
                 refused[index] = error.kind == .notFound ? .success(()) : .failure(error)
             }

@@ -64,6 +64,8 @@ extension OneDriveProvider {
     public func delete(_ deletions: [Deletion]) async -> [Result<Void, ProviderError>] {
         await batch(deletions) { (deletion) throws(ProviderError) in
             let id = try OneDriveItemID(deletion.item.id)
+            // Whether something lies in it must be asked for first: one by one.
+            guard !deletion.expectsNothing || id.isShortcut else { return nil }
             var headers: [String: String]?
             if let revision = deletion.revision {
                 // A revision without a tag of its own needs the tag of the moment: one by one.

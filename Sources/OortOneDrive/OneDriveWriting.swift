@@ -272,6 +272,17 @@ extension OneDriveProvider {
         let address = id.entry
         do throws(ProviderError) {
             guard let revision = deletion.revision else {
+                // A folder's tag stays as it is when something comes into it, and with the folder goes all that
+                // it holds; of another drive's only the shortcut goes.
+                if deletion.expectsNothing, !id.isShortcut {
+                    let count = try await api.item(at: address).folder?.childCount ?? 0
+                    guard count == 0 else {
+                        throw ProviderError(
+                            .preconditionFailed,
+                            detail: "something lies in the folder"
+                        )
+                    }
+                }
                 return try await withoutFalseConflicts { () async throws(ProviderError) in
                     try await delete(address, tag: nil)
                 }

@@ -33,6 +33,8 @@ struct FeedState {
     private var lostPlaces = 0
     /// How often in a row the feed could not be read.
     private var tries = 0
+    /// How often in a row the service did not say whether there are news.
+    private var failedWaits = 0
     /// Why the feed could not be read, for people; nil once a page of it could be.
     ///
     /// A service that asks for patience counts as readable.
@@ -120,6 +122,15 @@ struct FeedState {
         }
         return .rest(tries: tries)
     }
+
+    /// The service did not say whether there are news; how often in a row.
+    mutating func waitFailed() -> Int {
+        failedWaits += 1
+        return failedWaits
+    }
+
+    /// The service said whether there are news.
+    mutating func waitSucceeded() { failedWaits = 0 }
 
     /// The pause after the reader's next failure is short again.
     mutating func forgetFailures() { tries = 0 }

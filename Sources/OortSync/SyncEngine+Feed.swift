@@ -218,8 +218,19 @@ extension SyncEngine {
                 news = try await waitForNews(since: cursor, atMost: interval)
             } catch {
                 if error.kind == .cancelled, feed.isWanted { return }
-                throw error
+                guard ![.cancelled, .signedOut, .cursorLost].contains(error.kind) else {
+                    throw error
+                }
+                // Some services tell that there are news at another host: whether the account can be reached, and
+                // what is new, the feed shows. It is read as seldom as if nobody told.
+                logger.info(
+                    "the service does not say whether there are news",
+                    metadata: ["error": "\(error)"]
+                )
+                await rest(min(backoff(after: feed.waitFailed(), error), interval))
+                return
             }
+            feed.waitSucceeded()
             switch news {
             case .changed: return
             case .quiet(let backoff):
@@ -236,12 +247,27 @@ extension SyncEngine {
         atMost interval: Duration
     ) async throws(ProviderError) -> FeedNews {
         let provider = provider
+        return try await waitForNews { () throws(ProviderError) in
+            try await provider.waitForChanges(since: cursor, atMost: interval)
+        }
+    }
+
+    /// Lets a time pass; `readFeedSoon` ends it.
+    private func rest(_ duration: Duration) async {
+        let clock = clock
+        _ = try? await waitForNews { () throws(ProviderError) in
+            try? await clock.sleep(for: duration)
+            return .changed
+        }
+    }
+
+    private func waitForNews(
+        _ body: @escaping @Sendable () async throws(ProviderError) -> FeedNews
+    ) async throws(ProviderError) -> FeedNews {
         let wait = Task { () -> Result<FeedNews, ProviderError> in
-            do throws(ProviderError) {
-                return .success(
-                    try await provider.waitForChanges(since: cursor, atMost: interval)
-                )
-            } catch { return .failure(error) }
+            do throws(ProviderError) { return .success(try await body()) } catch {
+                return .failure(error)
+            }
         }
         newsWait = wait
         let result = await withTaskCancellationHandler {

@@ -171,6 +171,20 @@ struct RunEndTests {
         #expect(try await catalog.pendingCount(account.id) == 0)
     }
 
+    @Test("what moves out of a folder that goes is the item that it was, in any order")
+    func movedOutOfGone() async throws {
+        try await page(.told("a/", "a"), .told("a/x", "x"), .told("a/d/", "d"))
+        try await page(.told("a/d/y", "y"))
+        let before = try ["a/x", "a/d/y"].map { try node($0)?.inode }
+        try await page(.removed(ItemID("a")), .told("x", "x"), endsRun: false)
+        try await page(.told("y", "y"))
+        try await fixture.plan()
+        #expect(try ["x", "y"].map { try node($0)?.inode } == before)
+        #expect(try node("a") == nil)
+        #expect(try await unsure().isEmpty)
+        #expect(try await catalog.pendingCount(account.id) == 0)
+    }
+
     @Test("what may be gone and is told again, here or elsewhere, stays the item that it was")
     func toldAgain() async throws {
         try await page(.told("a/", "a"), .told("a/x", "x"), .told("b/", "b"), .told("b/y", "y"))

@@ -95,6 +95,7 @@ extension MemoryCloud: Provider {
         atMost limit: Duration
     ) async throws(ProviderError) -> FeedNews {
         state.withLock { $0.looksForNews += 1 }
+        if state.withLock({ $0.refusesWaits }) { throw error(.noPermission) }
         do {
             // Time that costs nothing may be longer.
             let pause = SystemInputs.given == nil ? 5 : 100

@@ -61,6 +61,8 @@ final class MemoryCloud: Sendable {
         var isStalled = false
         var search: (any ContentSearching)?
         var isSilent = false
+        /// Whether it refuses to say whether there are news.
+        var refusesWaits = false
         /// How many more pages of an enumeration are given before the feed is held.
         var pagesBeforeHold: Int?
         var held: Set<Gate> = []
@@ -261,6 +263,9 @@ final class MemoryCloud: Sendable {
 
     /// Whether a call waits for ever.
     var isStalled: Bool { state.withLock { $0.isStalled } }
+
+    /// The service does not say whether there are news from now on.
+    func refuseWaits() { state.withLock { $0.refusesWaits = true } }
 
     /// From now on waiting for news brings none: the feed must be read.
     func fallSilent() { state.withLock { $0.isSilent = true } }

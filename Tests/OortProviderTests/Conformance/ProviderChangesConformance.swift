@@ -373,6 +373,45 @@ struct ProviderChangesConformance {
         }
     }
 
+    @Test(
+        "a folder in which nothing should be is not deleted with what lies in it",
+        arguments: conformingKinds
+    )
+    func deletingEmpty(_ kind: ConformingKind) async throws {
+        try await kind.withWorld { world in
+            let provider = world.provider
+            var replica = FeedReplica(of: provider)
+            try await replica.catchUp(with: provider)
+            let folders = [
+                try await world.folder("empty"), try await world.folder("filled"),
+                try await world.folder("empty, too"),
+            ]
+            try await world.expectNews(in: &replica)
+            let theirs = RemotePath(["filled", "theirs.txt"])
+            try await world.somebodyElse(
+                .write(path: theirs.parts, SimulatedContent("theirs"), modifiedTime: nil)
+            )
+            let deletions = folders.map { Deletion(item: $0, expectsNothing: true) }
+            let alone = await world.failure { try await provider.delete(deletions[1]) }
+            guard alone == .preconditionFailed else {
+                // Not every service can be asked before; its trash has what lay in the folder.
+                #expect(alone == nil && provider.keepsDeleted(folders[1].id))
+                return
+            }
+            let size = max(1, provider.traits.batchSizes.delete)
+            var kinds: [ProviderError.Kind?] = []
+            for start in stride(from: 0, to: deletions.count, by: size) {
+                let some = Array(deletions[start..<min(start + size, deletions.count)])
+                for result in await provider.delete(some) {
+                    kinds.append(await world.failure { try result.get() })
+                }
+            }
+            #expect(kinds == [nil, .preconditionFailed, nil])
+            #expect(try await world.bytes(at: theirs) == Array("theirs".utf8))
+            #expect(try await world.names() == ["filled"])
+        }
+    }
+
     @Test("a copy moves no bytes and has an id of its own", arguments: conformingKinds)
     func copying(_ kind: ConformingKind) async throws {
         try await kind.withWorld { world in
