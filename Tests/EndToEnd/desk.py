@@ -105,6 +105,14 @@ DELETE_FOLDER = {
     "onedrive": {"item/delete": 1},
     "box": {"folders/tree/delete": 1},
 }
+# Deleting a folder in which nothing lies, as far as is known here.
+DELETE_EMPTY = {
+    "dropbox": {"files/delete_v2": 1},
+    # Beside a listing of one item, which counts as the background's.
+    "drive": {"files.update": 1},
+    "onedrive": {"item/get": 1, "item/delete": 1},
+    "box": {"folders/delete": 1},
+}
 CREATE_FOLDER = {
     "dropbox": {"files/create_folder_v2": 1},
     "drive": {"files.create": 1},

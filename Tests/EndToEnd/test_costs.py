@@ -10,7 +10,7 @@ from collections import Counter
 import pytest
 
 from desk import (
-    COPY, CREATE, CREATE_FOLDER, DELETE_FOLDER, KNOWN, MOVE, REPLACE, SET_TIME, create_files,
+    COPY, CREATE, CREATE_FOLDER, DELETE_EMPTY, DELETE_FOLDER, KNOWN, MOVE, REPLACE, SET_TIME, create_files,
     delete_files, sum_of)
 from machine import CLOUDS
 
@@ -76,6 +76,15 @@ def test_a_folder_of_ten_thousand_files_moves_by_one_call(desk, cloud):
         (drive / "there" / "renamed" / f"file{number}").unlink()
     assert desk.cost(cloud) == Counter(delete_files(cloud, count))
     assert len(below(desk.clouds, cloud, "/there/renamed")) == MANY - count
+
+
+def test_an_empty_folder(desk, cloud):
+    folder = desk.drive(cloud) / "empty"
+    folder.mkdir()
+    desk.cost(cloud)
+    folder.rmdir()
+    assert desk.cost(cloud) == Counter(DELETE_EMPTY[cloud])
+    assert "/empty" not in desk.clouds.tree(cloud, "none")
 
 
 def test_many_small_files(desk, cloud, folder):
