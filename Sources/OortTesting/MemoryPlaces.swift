@@ -51,6 +51,8 @@ public final class MemoryPlaces: PlaceClient {
             []: Node(bytes: nil, modified: .epoch, revision: 0, stamp: 0)
         ]
         var counter = 0
+        /// The texts of files that went into the trash in place of a folder.
+        var trash: Set<String> = []
         /// What each revision holds.
         var texts: [Revision: String] = [:]
         /// Hears of each change, in words.
@@ -264,6 +266,9 @@ public final class MemoryPlaces: PlaceClient {
             rename(old, to: new, in: &state)
         }
     }
+
+    /// The texts of files that went into the trash in place of a folder.
+    public var trashed: Set<String> { state.withLock { $0.trash } }
 
     /// All there is: paths, a slash at the end of folders, with the contents of files.
     public var contents: [String: String] {
@@ -631,6 +636,13 @@ public final class MemoryPlaces: PlaceClient {
             }
             if state.nodes[place]?.isFolder == true, traits.mayHaveDisks {
                 throw ProviderError(.unsupported, detail: "\(path) lies on another disk")
+            }
+            if kind == .folder, let bytes = state.nodes[place]?.bytes {
+                // A Nextcloud does not heed the slash at the end of an address, and its trash takes the file.
+                guard hasKeys else {
+                    throw ProviderError(.notFound, detail: "\(path) is a file")
+                }
+                state.trash.insert(String(decoding: bytes, as: UTF8.self))
             }
             remove(place, in: &state)
         }

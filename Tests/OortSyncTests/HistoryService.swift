@@ -206,7 +206,6 @@ extension MemoryPlaces: HistoryService {
     }
     var count: Int { contents.count }
     var hasTwins: Bool { false }
-    var trashed: Set<String> { [] }
 
     func write(_ text: String, to path: String) -> (isDone: Bool, before: String?) {
         write("/" + path, text)
