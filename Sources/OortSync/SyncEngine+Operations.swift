@@ -516,6 +516,12 @@ extension SyncEngine {
             as: ContentKey(account: account, item: item.id, revision: revision)
         )
         // The disk space of the uploaded content can be reused now.
+        uploadsKept += 1
+        await retryRoomless()
+    }
+
+    /// Reads the contents again for which there was no room.
+    func retryRoomless() async {
         guard !roomless.isEmpty else { return }
         let waiting = Array(roomless)
         roomless = []

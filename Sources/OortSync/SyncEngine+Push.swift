@@ -177,6 +177,7 @@ extension SyncEngine {
 
     /// Computes a staged content's hash, for which all of its bytes must be here.
     private func hash(_ content: ContentID) async {
+        let ended = uploadsKept
         do throws(ProviderError) {
             let frozen = try await store.freeze(content)
             // Only after the hash is stored: whoever writes from then on makes it untrue.
@@ -205,7 +206,8 @@ extension SyncEngine {
                     kind: "\(error.kind)",
                     detail: error.detail,
                     nextTry: moment
-                )
+                ),
+                uploadsKept: ended
             )
             wake(at: moment)
             hashed(content)
@@ -214,13 +216,22 @@ extension SyncEngine {
 
     /// The person must learn of it: the only copy may be damaged, or lack bytes that the service can no
     /// longer give.
-    private func cannotHash(_ content: ContentID, _ trouble: PushTrouble) async {
+    ///
+    /// `before` is `uploadsKept` as the content's reading began: what lacked room is read again once another
+    /// upload has ended, be it meanwhile.
+    private func cannotHash(
+        _ content: ContentID,
+        _ trouble: PushTrouble,
+        uploadsKept before: Int
+    ) async {
         do throws(CatalogError) {
             // The node that has the content by now, perhaps a conflict copy; an intent for an older content
             // stays. A removed node sends nothing, and its deletion needs no content.
             guard let node = try catalog.node(staged: content), node.parent != nil else { return }
-            if store.lackedRoom(for: content) { roomless.insert(node.inode) }
             try await catalog.failed(node.inode, trouble, isUnknown: true)
+            guard store.lackedRoom(for: content) else { return }
+            roomless.insert(node.inode)
+            if uploadsKept != before { await retryRoomless() }
         } catch { hashes.delay(content, until: now + 1000) }
     }
 

@@ -73,6 +73,8 @@ public actor SyncEngine {
     var isPlanning = false
     /// Files for whose whole content the local disk had no room.
     var roomless: Set<Inode> = []
+    /// How many uploads have ended and given back what they took of the disk.
+    var uploadsKept = 0
     /// Files whose uploaded content the store has taken over.
     var keptContents: Set<Inode> = []
     var pausedUntil: Int64 = 0
