@@ -274,14 +274,11 @@ extension OneDriveProvider {
             guard let revision = deletion.revision else {
                 // A folder's tag stays as it is when something comes into it, and with the folder goes all that
                 // it holds; of another drive's only the shortcut goes.
-                if deletion.expectsNothing, !id.isShortcut {
-                    let count = try await api.item(at: address).folder?.childCount ?? 0
-                    guard count == 0 else {
-                        throw ProviderError(
-                            .preconditionFailed,
-                            detail: "something lies in the folder"
-                        )
-                    }
+                if deletion.expectsNothing, !id.isShortcut, try await !isEmpty(address) {
+                    throw ProviderError(
+                        .preconditionFailed,
+                        detail: "something lies in the folder"
+                    )
                 }
                 return try await withoutFalseConflicts { () async throws(ProviderError) in
                     try await delete(address, tag: nil)
@@ -318,6 +315,21 @@ extension OneDriveProvider {
         } catch  where error.kind == .notFound {
             return
         }
+    }
+
+    /// Whether nothing lies in a folder.
+    private func isEmpty(_ folder: DriveAddress) async throws(ProviderError) -> Bool {
+        if let count = try await api.item(at: folder).folder?.childCount { return count == 0 }
+        let children = try await api.send(
+            api.request(
+                "GET",
+                "\(folder.path)/children",
+                query: [("$top", "1"), ("$select", "id")]
+            ),
+            for: ItemPageWire.self,
+            about: .item
+        )
+        return children.value.isEmpty && children.nextLink == nil
     }
 
     private func delete(_ address: DriveAddress, tag: String?) async throws(ProviderError) {

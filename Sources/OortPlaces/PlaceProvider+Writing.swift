@@ -157,8 +157,12 @@ extension PlaceProvider {
         guard let parent = row.parent else {
             throw ProviderError(.noPermission, detail: "the account's root cannot be deleted")
         }
-        if row.isMissing, row.entry.mount == .storage, try await isAway(path) {
-            // Nothing of it is deleted at the service: when the storage is back, so is the folder.
+        let isAway = try await map.read { try PlaceTransaction(database: $0).isAway(row.id) }
+        if isAway {
+            // Nothing in the storage is deleted: when it is back, so is all of it.
+            guard try await hasNothing(at: path) else {
+                throw ProviderError(.outcomeUnknown(retryAfter: nil), detail: "\(path) is back")
+            }
             try await map.write { try PlaceTransaction(database: $0).remove(row.id) }
             return
         }
@@ -191,8 +195,8 @@ extension PlaceProvider {
         try await map.write { try PlaceTransaction(database: $0).remove(row.id) }
     }
 
-    /// Whether the service has no folder at a path.
-    private func isAway(_ path: RemotePath) async throws(ProviderError) -> Bool {
+    /// Whether the service has nothing at a path.
+    private func hasNothing(at path: RemotePath) async throws(ProviderError) -> Bool {
         do throws(ProviderError) { _ = try await client.entry(at: path) } catch {
             guard error.kind == .notFound else { throw error }
             return true

@@ -303,12 +303,42 @@ extension PlaceTransaction {
         )
     }
 
-    /// The folders of which the service tells no stamp, those first that were listed the longest ago.
+    /// The folders of which the service tells no stamp, those first that were listed the longest ago; none in a
+    /// storage that is away, of which the server has nothing.
     func stamplessFolders(atMost count: Int) throws -> [Int64] {
         try Int64.fetchAll(
             database,
-            sql: "SELECT id FROM folder WHERE stamp IS NULL ORDER BY listed_at, id LIMIT ?",
-            arguments: [count]
+            sql: """
+                WITH RECURSIVE away(id) AS (
+                    SELECT id FROM place WHERE is_missing = 1 AND mount = ?
+                    UNION SELECT place.id FROM place JOIN away ON place.parent = away.id
+                )
+                SELECT id FROM folder WHERE stamp IS NULL AND id NOT IN (SELECT id FROM away)
+                ORDER BY listed_at, id LIMIT ?
+                """,
+            arguments: [PlaceEntry.Mount.storage.rawValue, count]
+        )
+    }
+
+    /// Whether an entry lies in a storage that is away, or is where that begins.
+    func isAway(_ id: Int64) throws -> Bool {
+        var next: Int64? = id
+        while let current = next, let row = try row(current) {
+            if row.isMissing, row.entry.mount == .storage { return true }
+            next = row.parent
+        }
+        return false
+    }
+
+    /// Lets the folder of a storage that is away be deleted here, whatever the server allows: nothing goes with it.
+    ///
+    /// The next listing that names it takes this back.
+    private func allowRemoval(_ row: PlaceRow) throws {
+        guard row.entry.mount == .storage, !row.entry.permissions.contains(.delete) else { return }
+        let permissions = row.entry.permissions.union(.delete)
+        try database.execute(
+            sql: "UPDATE place SET permissions = ?, changed = ? WHERE id = ?",
+            arguments: [Int64(permissions.rawValue), try nextChange(), row.id]
         )
     }
 
@@ -375,6 +405,7 @@ extension PlaceTransaction {
         var missing: [PlaceRow] = []
         for (row, round) in zip(all, rounds) {
             if away.contains(row.id), try elsewhere(row) == nil {
+                try allowRemoval(row)
                 if let folder = row.parent { try makeDue(folder) }
                 continue
             }

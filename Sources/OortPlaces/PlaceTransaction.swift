@@ -91,7 +91,7 @@ struct PlaceTransaction {
 
     // MARK: Changes
 
-    private func nextChange() throws -> Int64 {
+    func nextChange() throws -> Int64 {
         try database.cachedStatement(sql: "UPDATE state SET change = change + 1").execute()
         return try Int64.fetchOne(database.cachedStatement(sql: "SELECT change FROM state")) ?? 0
     }

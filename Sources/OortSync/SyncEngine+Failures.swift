@@ -41,6 +41,11 @@ extension SyncEngine {
             .moveIntoItself:
             looksAt = true
             wait = tries > 2 ? wait : .zero
+            // Each try had news of its own, and the service still has something in the folder that it does not
+            // report: what is hidden here would be so for ever, and so would its name be taken.
+            isRefused =
+                error.kind == .preconditionFailed && start.holdsNothing
+                && tries >= Self.mostTriesOfEmpty
         case .noPermission, .contentBlocked, .limitExceeded, .tooLarge, .unsupported, .badRequest:
             let isCopy = start.original != nil
             isRefused = true
@@ -101,6 +106,10 @@ extension SyncEngine {
         }
         if wait > .zero { wake(at: now + wait.inMilliseconds) }
     }
+
+    /// After how many tries a folder is not empty at the service, whatever it reports: what it says of many items
+    /// may lag for some minutes.
+    private static let mostTriesOfEmpty = 8
 
     /// Shows again what the service refused to delete, with all that was removed with it: it is still
     /// there, and would be hidden for as long as its deletion waited.

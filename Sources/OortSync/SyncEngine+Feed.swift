@@ -221,6 +221,7 @@ extension SyncEngine {
                 guard ![.cancelled, .signedOut, .cursorLost].contains(error.kind) else {
                     throw error
                 }
+                if feed.isWanted { return }
                 // Some services tell that there are news at another host: whether the account can be reached, and
                 // what is new, the feed shows. It is read as seldom as if nobody told.
                 logger.info(

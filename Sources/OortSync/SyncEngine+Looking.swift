@@ -48,11 +48,11 @@ extension SyncEngine {
         }
         let isAnythingOpen = !queue.running.isEmpty || unanswered.mayExist
         let needsRun = feed.needsRun(mayBeGone, isAnythingOpen: isAnythingOpen)
-        // A run would leave open again what waits for an item of which the service does not say how it is.
+        // A run would leave open again what waits for items of which the service does not say how they are.
         if needsRun, isAnswered { readFeedSoon() }
     }
 
-    /// - Returns: whether the service said of each how it is.
+    /// - Returns: whether the service said of any how it is, or none was to be asked for.
     private func look(at items: [Catalog.UnsureItem]) async throws(ProviderError) -> Bool {
         var counts: [Inode: Int] = [:]
         for item in items where !item.mayLag {
@@ -65,7 +65,7 @@ extension SyncEngine {
                 guard error.isLastingRefusal else { throw error }
                 continue
             }
-            for item in items where item.folder == folder && !item.isKnown {
+            for item in items where item.folder == folder && !item.isKnown && !item.mayLag {
                 unlisted.insert(item.id)
             }
         }
@@ -96,7 +96,7 @@ extension SyncEngine {
     /// How many items are asked for at once.
     private static let looksAtOnce = 4
 
-    /// - Returns: whether the service said of each how it is.
+    /// - Returns: whether the service said of any how it is, or none was to be asked for.
     private func look(atEach references: [ItemReference]) async throws(ProviderError) -> Bool {
         let answers = await withTaskGroup(of: Result<Bool, ProviderError>.self) { group in
             var answers: [Result<Bool, ProviderError>] = []
@@ -112,8 +112,8 @@ extension SyncEngine {
             }
             return answers
         }
-        var isAnswered = true
-        for answer in answers where try !answer.get() { isAnswered = false }
+        var isAnswered = references.isEmpty
+        for answer in answers where try answer.get() { isAnswered = true }
         return isAnswered
     }
 

@@ -39,6 +39,25 @@ struct LateDeletionTests {
         #expect(world.cloud.tree.isEmpty)
     }
 
+    @Test("shows the folder again where the service never reports what lies in it")
+    func hidden() async throws {
+        let cloud = MemoryCloud()
+        var settings = SyncSettings()
+        (settings.settle, settings.longestBackoff) = (.zero, .milliseconds(10))
+        try await World.run(cloud, settings: settings) { world in
+            try world.makeFolder("d")
+            try await world.settle()
+            cloud.hideContents()
+            try world.remove("d")
+            try world.makeFolder("e")
+            try await until { try await world.tree() == ["d/": "", "e/": ""] }
+            // Its name is not taken by what nobody sees: what is put there goes out.
+            try world.write("d/f", "f")
+            _ = await world.engine.sync(timeout: .seconds(600))
+            #expect(cloud.tree == ["d/": "", "d/f": "f", "e/": ""])
+        }
+    }
+
     @Test("keeps what somebody put there while it was paused, after the last look")
     func paused() async throws {
         try await with { world, cloud in

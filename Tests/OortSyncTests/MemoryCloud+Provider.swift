@@ -344,7 +344,9 @@ extension MemoryCloud: Provider {
                 _ = Self.make(name, deletion.item.id, Array(name.utf8), modified: nil, &state)
             }
             let isFilled = state.entries.values.contains { $0.item.parentID == deletion.item.id }
-            if deletion.expectsNothing, isFilled { throw error(.preconditionFailed) }
+            if deletion.expectsNothing, isFilled || state.hidesContents {
+                throw error(.preconditionFailed)
+            }
             Self.drop(deletion.item.id, &state)
         }
     }

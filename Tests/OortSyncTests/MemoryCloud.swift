@@ -61,6 +61,8 @@ final class MemoryCloud: Sendable {
         var isStalled = false
         var search: (any ContentSearching)?
         var isSilent = false
+        /// Whether something lies in all folders that it reports to nobody.
+        var hidesContents = false
         /// Whether it refuses to say whether there are news.
         var refusesWaits = false
         /// How many more pages of an enumeration are given before the feed is held.
@@ -263,6 +265,9 @@ final class MemoryCloud: Sendable {
 
     /// Whether a call waits for ever.
     var isStalled: Bool { state.withLock { $0.isStalled } }
+
+    /// Something lies in all folders from now on that the service reports to nobody.
+    func hideContents() { state.withLock { $0.hidesContents = true } }
 
     /// The service does not say whether there are news from now on.
     func refuseWaits() { state.withLock { $0.refusesWaits = true } }

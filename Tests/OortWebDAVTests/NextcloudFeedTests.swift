@@ -91,9 +91,19 @@ struct NextcloudFeedTests {
                 cloud.service.habits.down = ["/mount": .vanished]
                 cloud.write("news", to: ["news"])
                 for _ in 0..<2 { try await look(&replica, provider) }
-                #expect(replica.named("mount").map(\.id) == [mount.id])
-                let reference = ItemReference(id: mount.id, path: .init(["mount"]))
-                try await provider.delete(Deletion(item: reference, revision: nil))
+                // A server does not let the folder of a storage be removed that is there.
+                #expect(!mount.permissions.contains(.delete))
+                let away = try #require(replica.named("mount").first)
+                #expect(away.id == mount.id && away.permissions.contains(.delete))
+                let one = try #require(replica.named("one").first)
+                cloud.simulator.clearCalls()
+                for (id, path) in [
+                    (one.id, ["mount", "deep", "one"]), (mount.id, ["mount"]),
+                ] {
+                    let reference = ItemReference(id: id, path: RemotePath(path))
+                    try await provider.delete(Deletion(item: reference, revision: nil))
+                }
+                #expect(!cloud.simulator.calls.contains { $0.method == "DELETE" })
                 try await look(&replica, provider)
                 #expect(replica.named("one").isEmpty)
                 cloud.service.habits.down = [:]
@@ -101,6 +111,7 @@ struct NextcloudFeedTests {
                 for _ in 0..<2 { try await look(&replica, provider) }
                 #expect(replica.named("one").first?.size == 1)
                 #expect(cloud.item("mount/deep/one") != nil)
+                #expect(replica.named("mount").first?.permissions.contains(.delete) == false)
             }
         }
     }
