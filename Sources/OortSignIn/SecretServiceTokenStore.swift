@@ -49,7 +49,7 @@ public struct SecretServiceTokenStore: TokenStore {
     private func credentials(by attributes: [String]) async throws(SignInError) -> Credentials? {
         let result = try await answer(["lookup"] + attributes)
         if result.status == 0 { return try Credentials(json: result.output) }
-        guard result.errors.isEmpty else { throw failure(result) }
+        try await checkAbsence(of: attributes, after: result)
         return nil
     }
 
@@ -69,9 +69,27 @@ public struct SecretServiceTokenStore: TokenStore {
     }
 
     private func clear(_ attributes: [String]) async throws(SignInError) {
-        // 1 without a word: there was nothing.
         let result = try await answer(["clear"] + attributes)
-        guard result.status == 0 || result.errors.isEmpty else { throw failure(result) }
+        if result.status != 0 { try await checkAbsence(of: attributes, after: result) }
+    }
+
+    /// Checks that the keyring holds nothing with these attributes, which `lookup` or `clear` did not find.
+    ///
+    /// What is locked they do not find either, once the question for the password was dismissed.
+    private func checkAbsence(
+        of attributes: [String],
+        after result: ProgramOutcome
+    ) async throws(SignInError) {
+        // Finds what is locked, too, and asks for no password. It prints secrets: nobody is shown a word of it.
+        let search = try await answer(["search"] + attributes)
+        guard search.output.isEmpty else {
+            throw .store(
+                "the keyring is locked: unlock it, by logging in to the desktop or in its program for "
+                    + "passwords"
+            )
+        }
+        guard result.errors.isEmpty else { throw failure(result) }
+        guard search.status == 0 || search.errors.isEmpty else { throw failure(search) }
     }
 
     /// One keyring serves all folders of state, each of which may have an account of that name.

@@ -64,13 +64,16 @@ public actor StoredTokens: AccessTokens {
     ///
     /// They are forgotten even when the service cannot be asked.
     ///
-    /// - Throws: What `SignIn.revoke` or the store throws.
+    /// - Throws: What `SignIn.revoke` or the store throws; `.store` where none were found, so that nothing
+    ///   was taken back.
     public func signOut() async throws(SignInError) {
         let stored =
             isUnsaved ? credentials : try await store.credentials(of: account) ?? credentials
         credentials = nil
         try await store.forget(account)
-        guard let stored else { return }
+        guard let stored else {
+            throw .store("no tokens of \(account) were found in \(store.place)")
+        }
         let client = stored.client ?? OAuthClient(id: "")
         try await SignIn(service: service, client: client, http: http).revoke(stored.tokens)
     }

@@ -485,6 +485,9 @@ def test_tokens_lie_in_the_keyring_where_there_is_one(machine, clouds, keyring):
     away = {**machine.environment, "DBUS_SESSION_BUS_ADDRESS": "unix:path=/nonexistent"}
     said = subprocess.run([OORT, "doctor"], env=away, capture_output=True, text=True).stdout
     assert '"dropbox" has no tokens' in said and "keyring, which does not answer now" in said, said
+    left = subprocess.run([OORT, "logout", "dropbox"], env=away, capture_output=True, text=True)
+    assert left.returncode == 0 and "no tokens of dropbox were found" in left.stderr, left
+    machine.oort("login", "dropbox", "--token-file", "-", input=text)
     machine.oort("logout", "dropbox")
     assert tokens["refresh_token"] not in keyring()
 

@@ -134,6 +134,32 @@ struct AccountsTests {
         }
     }
 
+    @Test("a sign-out tells of tokens that were not found, and of a keyring that is locked")
+    func signOutWithoutTokens() async throws {
+        let service = try #require(Services.withOAuth.first)
+        try await withWorld(service.name) { world async throws in
+            let account = try await world.accounts.add(
+                world.credentials,
+                service: service,
+                name: "mine",
+                kept: []
+            )
+            // As with tokens in a keyring, and no session bus.
+            try await world.accounts.store.forget("mine")
+            let unfound = try await world.accounts.remove(account)
+            #expect(unfound?.contains("no tokens of mine were found") == true)
+            #expect(try world.accounts.registry.accounts().isEmpty)
+
+            let locked = try Accounts(world.surroundings, store: LockedStore())
+            try locked.registry.put(account)
+            let warning = try await locked.remove(account)
+            await locked.shutdown()
+            #expect(warning?.contains("nor removed from the keyring") == true)
+            #expect(warning?.contains("It is forgotten here") == false)
+            #expect(try world.accounts.registry.accounts().isEmpty)
+        }
+    }
+
     @Test("a name is not given to a second account")
     func takenNames() async throws {
         let service = try #require(Services.all.first)
@@ -241,4 +267,19 @@ struct AccountsTests {
         #expect(hosts.place("https://api.example.com") == "http://127.0.0.1:9/api.example.com")
         #expect(hosts.place("https://www.example.com/a") == "https://www.example.com/a")
     }
+}
+
+/// A store of which nothing can be read or forgotten.
+private struct LockedStore: TokenStore {
+    var place: String { "the keyring" }
+
+    func credentials(of account: String) async throws(SignInError) -> Credentials? {
+        throw .store("it is locked")
+    }
+
+    func keep(_ credentials: Credentials, of account: String) async throws(SignInError) {
+        throw .store("it is locked")
+    }
+
+    func forget(_ account: String) async throws(SignInError) { throw .store("it is locked") }
 }

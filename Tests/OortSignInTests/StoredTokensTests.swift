@@ -194,6 +194,22 @@ struct StoredTokensTests {
         }
     }
 
+    @Test("tokens that are not found are not said to be taken back")
+    func signOutOfNothing() async throws {
+        try await withTokens { server, http, store in
+            try await store.forget("work")
+            await #expect {
+                try await server.storedTokens(in: store, http).signOut()
+            } throws: { error in
+                guard case SignInError.store(let text)? = error as? SignInError else {
+                    return false
+                }
+                return text.contains(store.place)
+            }
+            #expect(server.state.withLock { $0.revoked.isEmpty })
+        }
+    }
+
     @Test("no log line of a whole stack holds a secret")
     func logs() async throws {
         try await withTokens { server, http, store in

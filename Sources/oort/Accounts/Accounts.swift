@@ -185,10 +185,11 @@ struct Accounts: Sendable {
     func remove(_ account: RegisteredAccount) async throws(Failure) -> String? {
         var warning: String?
         if let service = Services.named(account.service) {
-            let forgotten = """
-                It is forgotten here; to be sure, remove Oort from the connected apps in your \
-                account's settings at \(service.title).
+            let advice = """
+                to be sure, remove Oort from the connected apps in your account's settings at \
+                \(service.title).
                 """
+            let forgotten = "It is forgotten here; \(advice)"
             do {
                 let connection = try connection(of: account, service, secretsIn: store)
                 if try await !connection.signOut() {
@@ -199,7 +200,13 @@ struct Accounts: Sendable {
                     \(service.title) could not be told to revoke the token: \(error)
                     \(forgotten)
                     """
-                try? await store.forget(account.name)
+                do throws(SignInError) { try await store.forget(account.name) } catch {
+                    warning = """
+                        The tokens of "\(account.name)" could be neither revoked nor removed from \
+                        \(store.place): \(error)
+                        Remove them there yourself, and \(advice)
+                        """
+                }
             }
         } else {
             do throws(SignInError) {
