@@ -1,5 +1,5 @@
-/// Keeps new credentials in the Secret Service where one answers, else in files; finds them in
-/// either, and leaves them where they are.
+/// Keeps new credentials in the Secret Service where one answers and takes them, else in files; finds
+/// them in either, and leaves them where they are.
 public struct AutomaticTokenStore: TokenStore {
     private let desktop: (any TokenStore)?
     private let files: any TokenStore
@@ -32,7 +32,9 @@ public struct AutomaticTokenStore: TokenStore {
         of account: String
     ) async throws(SignInError) {
         // Those that began as a file stay one: a service without a desktop must find them.
-        if let desktop, try await files.credentials(of: account) == nil {
+        if let desktop, SecretServiceTokenStore.takes(credentials),
+            try await files.credentials(of: account) == nil
+        {
             try await desktop.keep(credentials, of: account)
         } else {
             try await files.keep(credentials, of: account)

@@ -9,6 +9,13 @@ public struct SecretServiceTokenStore: TokenStore {
     private let folder: String
     private let takesOver: Bool
 
+    /// The most bytes that `secret-tool` stores: it cuts off what is more than 8191 or says that it failed, and
+    /// ends with 0 all the same (libsecret, tool/secret-tool.c).
+    private static let longest = 8191
+
+    /// Whether the credentials are short enough for `secret-tool`.
+    static func takes(_ credentials: Credentials) -> Bool { credentials.json.count <= longest }
+
     /// The credentials that belong to the folder of state `folder`, in the Secret Service of the session that `environment` (nil: this process's) describes; nil
     /// where `secret-tool` is not installed, there is no session bus, or nothing answers on it as Secret Service.
     ///
@@ -57,9 +64,18 @@ public struct SecretServiceTokenStore: TokenStore {
         _ credentials: Credentials,
         of account: String
     ) async throws(SignInError) {
-        let arguments = ["store", "--label=Oort: \(account)"] + attributes(of: account)
+        guard Self.takes(credentials) else {
+            throw .store("the Secret Service: tokens that long cannot be passed to it")
+        }
+        let attributes = attributes(of: account)
+        let arguments = ["store", "--label=Oort: \(account)"] + attributes
         let result = try await answer(arguments, input: credentials.json)
         guard result.status == 0 else { throw failure(result) }
+        // It ends with 0 after some failures, too, of which it has said something.
+        if !result.errors.isEmpty {
+            let kept = try? await self.credentials(by: attributes)
+            guard kept == credentials else { throw failure(result) }
+        }
         if takesOver { try await clear(oldAttributes(of: account)) }
     }
 

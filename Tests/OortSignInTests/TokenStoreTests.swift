@@ -239,8 +239,32 @@ struct TokenStoreTests {
                 )
             )
             try await checkFolders(store, other, environment)
+            try await checkLengths(store, in: folder)
             try await checkLocked(store, environment)
         }
+    }
+
+    /// What is too long for `secret-tool` is refused, and goes to a file.
+    private func checkLengths(_ store: SecretServiceTokenStore, in folder: String) async throws {
+        func credentials(_ length: Int) -> Credentials {
+            var credentials = Credentials(client: nil, tokens: Tokens(accessToken: Secret("")))
+            let text = String(repeating: "a", count: length - credentials.json.count)
+            credentials.tokens.accessToken = Secret(text)
+            return credentials
+        }
+        try await store.keep(credentials(8191), of: "long")
+        await #expect(throws: SignInError.self) {
+            try await store.keep(credentials(8192), of: "long")
+        }
+        #expect(try await store.credentials(of: "long") == credentials(8191))
+        let files = FileTokenStore(directory: folder + "/files")
+        let both = AutomaticTokenStore(desktop: store, files: files)
+        for length in [8192, 9000, 100] {
+            try await both.keep(credentials(length), of: "long")
+            #expect(try await both.credentials(of: "long") == credentials(length))
+        }
+        try await both.forget("long")
+        #expect(try await store.credentials(of: "long") == nil)
     }
 
     /// What a locked keyring holds is neither absent nor forgotten, though nobody can be asked for the
