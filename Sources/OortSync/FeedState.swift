@@ -35,10 +35,10 @@ struct FeedState {
     private var tries = 0
     /// How often in a row the service did not say whether there are news.
     private var failedWaits = 0
-    /// Why the feed could not be read, for people; nil once a page of it could be.
+    /// Why the feed could not be read; nil once a page of it could be.
     ///
     /// A service that asks for patience counts as readable.
-    private(set) var unreadable: String?
+    private(set) var unreadable: SyncStatus.Trouble?
     /// The folders that the plan deletes, or makes where a name can be taken twice.
     private var awaited: [Inode: Awaited] = [:]
     /// Items that could not be asked for, because an operation of ours was under way on them.
@@ -100,11 +100,14 @@ struct FeedState {
     /// The feed, or what follows from it, could not be read.
     mutating func failed(_ error: ProviderError) -> NextStep {
         switch error.kind {
-        case .rateLimited, .cancelled, .localContent, .cursorLost: break
+        case .rateLimited, .cancelled, .cursorLost: break
+        case .localContent: unreadable = .local(error.detail)
         case .malformedAnswer:
             // The answer may come from a network's sign-in page instead of the service.
-            unreadable = "look whether the network wants you to log in first: \(error.detail)"
-        default: unreadable = error.detail
+            unreadable = .offline(
+                "look whether the network wants you to log in first: \(error.detail)"
+            )
+        default: unreadable = .offline(error.detail)
         }
         switch error.kind {
         case .cursorLost:

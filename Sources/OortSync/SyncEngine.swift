@@ -50,7 +50,7 @@ public actor SyncEngine {
     var isIdentified = false
     /// What keeps the account from working; nil when nothing does.
     public var trouble: SyncStatus.Trouble? {
-        accountTrouble ?? feed.unreadable.map { .offline($0) }
+        accountTrouble ?? feed.unreadable
     }
     /// The trouble that concerns more than the feed.
     var accountTrouble: SyncStatus.Trouble?

@@ -12,13 +12,16 @@ public struct SyncStatus: Sendable {
         /// The service refuses the program's registration; the person must mend it and sign in
         /// again.
         case clientRefused(String)
+        /// Something on this machine keeps the account from being read, such as a locked keyring, for this
+        /// reason in words; it is tried again.
+        case local(String)
         /// What is kept of the account on this machine could not be read; nothing is known of it.
         case unreadable(CatalogError)
 
         /// Whether nothing can be sent until the person does something.
         public var needsPerson: Bool {
             switch self {
-            case .offline, .unreadable: false
+            case .offline, .local, .unreadable: false
             case .signedOut, .clientRefused: true
             }
         }

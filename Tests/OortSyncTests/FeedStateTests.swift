@@ -59,18 +59,31 @@ import Testing
         for kind in [.outcomeUnknown(retryAfter: nil), .noPermission] as [ProviderError.Kind] {
             _ = feed.failed(error(kind))
             feed.forgetFailures()
-            #expect(feed.unreadable == "scripted")
+            #expect(feed.unreadable == .offline("scripted"))
             feed.begins(1, at: 0)
             feed.applied(hasMore: true, isEnumeration: true)
             #expect(feed.unreadable == nil)
         }
     }
 
+    @Test("what fails on this machine, such as a locked keyring, is trouble as well")
+    func local() {
+        var feed = FeedState()
+        guard case .rest = feed.failed(error(.localContent)) else {
+            Issue.record("it is not tried again")
+            return
+        }
+        #expect(feed.unreadable == .local("scripted"))
+        feed.succeeded()
+        #expect(feed.unreadable == nil)
+    }
+
     @Test("an answer that is none may be that of a network's login page")
     func portal() {
         var feed = FeedState()
         _ = feed.failed(error(.malformedAnswer))
-        #expect(feed.unreadable == "look whether the network wants you to log in first: scripted")
+        let words = "look whether the network wants you to log in first: scripted"
+        #expect(feed.unreadable == .offline(words))
     }
 
     @Test("failures in a row are counted until one run is read; a lost place is none")

@@ -8,7 +8,7 @@ enum SyncWords {
     /// How an account is of whose pending changes so many wait for a person.
     static func state(_ status: SyncStatus, refused: Int, isPaused: Bool) -> AccountStatus.State {
         switch status.trouble {
-        case .signedOut, .clientRefused, .unreadable: .trouble
+        case .signedOut, .clientRefused, .local, .unreadable: .trouble
         case .offline: .offline
         case nil:
             if !status.isEnumerated {
@@ -50,6 +50,9 @@ enum SyncWords {
         case .offline(let detail):
             "The service cannot be reached\(detail.isEmpty ? "" : " (\(detail))"); it is tried again by "
                 + "itself."
+        case .local(let detail):
+            "Something on this machine keeps the account from being used: \(unended(detail)). What you "
+                + "change is kept; it is tried again by itself."
         case .unreadable(let error):
             "What this machine knows of the account cannot be read (\(error)): what is pending is "
                 + "not known. Look at the disk; nothing is sent or forgotten because of it."
