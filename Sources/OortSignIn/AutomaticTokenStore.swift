@@ -22,6 +22,13 @@ public struct AutomaticTokenStore: TokenStore {
 
     public var place: String { desktop?.place ?? files.place }
 
+    public func lock(
+        _ account: String,
+        patience: Duration
+    ) async throws(SignInError) -> CredentialsLock {
+        try await files.lock(account, patience: patience)
+    }
+
     public func credentials(of account: String) async throws(SignInError) -> Credentials? {
         if let found = try await files.credentials(of: account) { return found }
         return try await desktop?.credentials(of: account)

@@ -10,6 +10,17 @@ public struct FileTokenStore: TokenStore {
 
     public var place: String { directory }
 
+    public func lock(
+        _ account: String,
+        patience: Duration
+    ) async throws(SignInError) -> CredentialsLock {
+        try await CredentialsLock(
+            path(of: account, ending: "lock"),
+            of: account,
+            patience: patience
+        )
+    }
+
     public func credentials(of account: String) async throws(SignInError) -> Credentials? {
         let path = path(of: account)
         let bytes: [UInt8]
@@ -66,7 +77,7 @@ public struct FileTokenStore: TokenStore {
         return "\(name.prefix(100))~\(hash)"
     }
 
-    private func path(of account: String) -> String {
+    private func path(of account: String, ending: String = "json") -> String {
         // No name can lead out of the folder, and none collides with another.
         let name = account.utf8.map { byte in
             let character = Character(UnicodeScalar(byte))
@@ -75,6 +86,6 @@ public struct FileTokenStore: TokenStore {
                 && (character.isLetter || character.isNumber || "-_".contains(character))
             return isPlain ? String(character) : "%" + String(byte, radix: 16)
         }.joined()
-        return "\(directory)/\(Self.shortened(name)).json"
+        return "\(directory)/\(Self.shortened(name)).\(ending)"
     }
 }

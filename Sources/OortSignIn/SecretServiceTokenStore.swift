@@ -44,6 +44,13 @@ public struct SecretServiceTokenStore: TokenStore {
 
     public var place: String { "the Secret Service" }
 
+    public func lock(
+        _ account: String,
+        patience: Duration
+    ) async throws(SignInError) -> CredentialsLock {
+        try await FileTokenStore(directory: folder).lock(account, patience: patience)
+    }
+
     public func credentials(of account: String) async throws(SignInError) -> Credentials? {
         if let found = try await credentials(by: attributes(of: account)) { return found }
         guard takesOver, let old = try await credentials(by: oldAttributes(of: account)) else {

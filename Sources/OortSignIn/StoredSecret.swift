@@ -31,6 +31,8 @@ public actor StoredSecret: AccessTokens {
     /// - Throws: what the store throws.
     public func forget() async throws(SignInError) {
         known = nil
+        let lock = try await store.lock(account)
+        defer { lock.end() }
         try await store.forget(account)
     }
 

@@ -1,6 +1,6 @@
 /// Where an account's access token comes from.
 public protocol AccessTokens: Sendable {
-    /// A token that is good for some minutes; refreshed ahead of its expiry when it is not.
+    /// A token that has not ended as far as is known; a newer one is fetched beside when its end is near.
     ///
     /// - Throws: `.signedOut` when the service refused the refresh for good, `.clientRefused` when
     ///   it refused the program; the errors of the refresh's own request otherwise.

@@ -273,6 +273,11 @@ struct AccountsTests {
 private struct LockedStore: TokenStore {
     var place: String { "the keyring" }
 
+    func lock(
+        _ account: String,
+        patience: Duration
+    ) async throws(SignInError) -> CredentialsLock { CredentialsLock() }
+
     func credentials(of account: String) async throws(SignInError) -> Credentials? {
         throw .store("it is locked")
     }

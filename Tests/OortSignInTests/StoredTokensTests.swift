@@ -8,11 +8,11 @@ import Testing
 
 @testable import OortSignIn
 
-@Suite("stored tokens")
+@Suite("stored tokens", .timeLimit(.minutes(5)))
 struct StoredTokensTests {
     @Test("a hundred requests with an old token share one refresh")
     func sharedRefresh() async throws {
-        try await withTokens { server, http, store in
+        try await withTokens { server, http, store async throws in
             let tokens = server.storedTokens(in: store, http)
             let seen = try await withThrowingTaskGroup(of: String.self) { group in
                 for _ in 0..<100 {
@@ -30,45 +30,128 @@ struct StoredTokensTests {
         }
     }
 
-    @Test("a refresh that was under way when the account was signed out keeps nothing")
-    func retired() async throws {
-        try await withTokens { server, http, store in
+    @Test("a refresh that is under way when the account is signed out is waited for and taken back")
+    func signedOutMeanwhile() async throws {
+        try await withTokens { server, http, store async throws in
             let waiting = HeldClient(http)
-            let tokens = server.storedTokens(in: store, waiting)
-            let refresh = Task { try await tokens.refresh(afterRejectionOf: "access-0") }
+            let mounted = server.storedTokens(in: store, waiting)
+            let refresh = Task { try await mounted.refresh(afterRejectionOf: "access-0") }
             await waiting.untilAsked()
-            let retiring = Task { await tokens.retire() }
-            while await !tokens.isRetired { await Task.yield() }
+            let signOut = Task { try await server.storedTokens(in: store, http).signOut() }
+            await Task.yield()
             waiting.letGo()
-            await retiring.value
-            #expect(await (try? refresh.value) == nil)
-            let kept = try await store.credentials(of: "work")
-            #expect(kept?.tokens.accessToken == Secret("access-0"))
+            #expect(try await refresh.value == "access-1")
+            try await signOut.value
+            #expect(server.state.withLock { $0.revoked } == ["refresh-1"])
+            #expect(try await store.credentials(of: "work") == nil)
+            await #expect(throws: TransportError.signedOut("work has no stored tokens")) {
+                try await mounted.refresh(afterRejectionOf: "access-1")
+            }
+            #expect(try await store.credentials(of: "work") == nil)
+            #expect(server.state.withLock { $0.tokenRequests } == 1)
+        }
+    }
+
+    @Test("an account that was left asks for no new tokens")
+    func retired() async throws {
+        try await withTokens { server, http, store async throws in
+            let tokens = server.storedTokens(in: store, http)
+            await tokens.retire()
             await #expect(throws: TransportError.cancelled) {
                 try await tokens.refresh(afterRejectionOf: "access-0")
             }
+            #expect(server.state.withLock { $0.tokenRequests } == 0)
+        }
+    }
+
+    @Test("two processes send a refresh token once, and nobody stores anything meanwhile")
+    func twoProcesses() async throws {
+        try await withTokens(secondsLeft: nil) { server, http, store async throws in
+            let waiting = HeldClient(http)
+            let one = server.storedTokens(in: store, waiting)
+            let other = server.storedTokens(in: store, http)
+            #expect(try await other.token() == "access-0")
+            let first = Task { try await one.refresh(afterRejectionOf: "access-0") }
+            await waiting.untilAsked()
+            await #expect {
+                try await store.lock("work", patience: .zero)
+            } throws: { error in
+                guard case SignInError.store(let text)? = error as? SignInError else {
+                    return false
+                }
+                return text.contains("another process")
+            }
+            let second = Task { try await other.refresh(afterRejectionOf: "access-0") }
+            await Task.yield()
+            waiting.letGo()
+            #expect(try await first.value == "access-1")
+            #expect(try await second.value == "access-1")
+            #expect(server.state.withLock { $0.tokenRequests } == 1)
+        }
+    }
+
+    @Test("no refresh token is sent while the store cannot be read")
+    func unreadableStore() async throws {
+        try await withTokens(secondsLeft: nil) { server, http, files async throws in
+            let store = FailingStore(files)
+            let tokens = server.storedTokens(in: store, http)
+            #expect(try await tokens.token() == "access-0")
+            store.hides.withLock { $0 = true }
+            await #expect {
+                try await tokens.refresh(afterRejectionOf: "access-0")
+            } throws: { error in
+                guard case TransportError.localContent? = error as? TransportError else {
+                    return false
+                }
+                return true
+            }
+            #expect(server.state.withLock { $0.tokenRequests } == 0)
+            store.hides.withLock { $0 = false }
+            #expect(try await tokens.refresh(afterRejectionOf: "access-0") == "access-1")
         }
     }
 
     @Test("a token that ends soon is refreshed ahead; one without an end is not")
     func ahead() async throws {
-        for (left, expected) in [(299 as Int64?, "access-1"), (301, "access-0"), (nil, "access-0")]
-        {
-            try await withTokens(secondsLeft: left) { server, http, store in
+        for (left, isRefreshed) in [(299 as Int64?, true), (301, false), (nil, false)] {
+            try await withTokens(secondsLeft: left) { server, http, store async throws in
                 let tokens = server.storedTokens(
                     in: store,
                     http,
                     now: { Timestamp(seconds: 1_000_000) }
                 )
-                let token = try await tokens.token()
-                #expect(token == expected)
+                #expect(try await tokens.token() == "access-0")
+                await tokens.finish(within: .seconds(60))
+                #expect(try await tokens.token() == (isRefreshed ? "access-1" : "access-0"))
             }
+        }
+    }
+
+    @Test("a token host that does not answer delays nobody whose token is good, and no end")
+    func stalledHost() async throws {
+        try await withTokens(secondsLeft: 100) { server, http, store async throws in
+            let waiting = HeldClient(http)
+            let time = Mutex(Timestamp(seconds: 1_000_000))
+            let tokens = server.storedTokens(in: store, waiting, now: { time.withLock { $0 } })
+            #expect(try await tokens.token() == "access-0")
+            await waiting.untilAsked()
+            #expect(try await tokens.token() == "access-0")
+            time.withLock { $0 = Timestamp(seconds: 1_000_100) }
+            let waiter = Task { try await tokens.token() }
+            await Task.yield()
+            waiter.cancel()
+            await #expect(throws: TransportError.cancelled) { try await waiter.value }
+            await tokens.finish(within: .zero)
+            waiting.letGo()
+            await tokens.finish(within: .seconds(60))
+            let kept = try await store.credentials(of: "work")
+            #expect(kept?.tokens.accessToken == Secret("access-1"))
         }
     }
 
     @Test("the old refresh token stays where no new one comes")
     func keepsRefreshToken() async throws {
-        try await withTokens { server, http, store in
+        try await withTokens { server, http, store async throws in
             server.state.withLock { $0.rotates = false }
             let tokens = server.storedTokens(in: store, http)
             _ = try await tokens.refresh(afterRejectionOf: "access-0")
@@ -80,7 +163,7 @@ struct StoredTokensTests {
 
     @Test("only invalid_grant means signed out; the service is then not asked again")
     func invalidGrant() async throws {
-        try await withTokens { server, http, store in
+        try await withTokens { server, http, store async throws in
             server.state.withLock { $0.refreshTokens = [] }
             let tokens = server.storedTokens(in: store, http)
             for _ in 0..<3 {
@@ -111,7 +194,7 @@ struct StoredTokensTests {
 
     @Test("a refused registration is neither a sign-out nor a lost network; a proxy's refusal is")
     func refusedClient() async throws {
-        try await withTokens { server, http, store in
+        try await withTokens { server, http, store async throws in
             let good = try #require(try await store.credentials(of: "work"))
             var bad = good
             bad.client = OAuthClient(id: server.client.id, secret: Secret("another"))
@@ -139,12 +222,13 @@ struct StoredTokensTests {
 
     @Test("a fault of the server's is no sign-out, and a token still good is used on")
     func fault() async throws {
-        try await withTokens(secondsLeft: 100) { server, http, store in
+        try await withTokens(secondsLeft: 100) { server, http, store async throws in
             server.fail(true)
             let time = Mutex(Timestamp(seconds: 1_000_000))
             let tokens = server.storedTokens(in: store, http, now: { time.withLock { $0 } })
             let old = try await tokens.token()
             #expect(old == "access-0")
+            await tokens.finish(within: .seconds(60))
             time.withLock { $0 = Timestamp(seconds: 1_000_101) }
             for _ in 0..<2 {
                 await #expect {
@@ -164,7 +248,7 @@ struct StoredTokensTests {
 
     @Test("new tokens are not used before they are stored, and not lost when storing fails")
     func storesFirst() async throws {
-        try await withTokens { server, http, files in
+        try await withTokens { server, http, files async throws in
             let store = FailingStore(files)
             let tokens = server.storedTokens(in: store, http)
             store.fails.withLock { $0 = true }
@@ -181,9 +265,34 @@ struct StoredTokensTests {
         }
     }
 
+    @Test("new tokens that could not be stored are stored at the end, but never over a new sign-in")
+    func storesLater() async throws {
+        for isSignedInAnew in [false, true] {
+            try await withTokens { server, http, files async throws in
+                let store = FailingStore(files)
+                let tokens = server.storedTokens(in: store, http)
+                store.fails.withLock { $0 = true }
+                await #expect(throws: TransportError.self) {
+                    try await tokens.refresh(afterRejectionOf: "access-0")
+                }
+                store.fails.withLock { $0 = false }
+                if isSignedInAnew {
+                    let new = Tokens(accessToken: Secret("access-new"))
+                    let credentials = Credentials(client: server.client, tokens: new)
+                    try await files.keep(credentials, of: "work")
+                }
+                await tokens.finish(within: .seconds(60))
+                let kept = try await files.credentials(of: "work")
+                let expected = isSignedInAnew ? "access-new" : "access-1"
+                #expect(kept?.tokens.accessToken == Secret(expected))
+                #expect(try await tokens.token() == expected)
+            }
+        }
+    }
+
     @Test("signing out takes the tokens back and forgets them")
     func signOut() async throws {
-        try await withTokens { server, http, store in
+        try await withTokens { server, http, store async throws in
             let tokens = server.storedTokens(in: store, http)
             try await tokens.signOut()
             #expect(server.state.withLock { $0.revoked } == ["refresh-0"])
@@ -196,7 +305,7 @@ struct StoredTokensTests {
 
     @Test("tokens that are not found are not said to be taken back")
     func signOutOfNothing() async throws {
-        try await withTokens { server, http, store in
+        try await withTokens { server, http, store async throws in
             try await store.forget("work")
             await #expect {
                 try await server.storedTokens(in: store, http).signOut()
@@ -212,7 +321,7 @@ struct StoredTokensTests {
 
     @Test("no log line of a whole stack holds a secret")
     func logs() async throws {
-        try await withTokens { server, http, store in
+        try await withTokens { server, http, store async throws in
             let lines = Mutex<[String]>([])
             var logger = Logger(label: "test") { _ in
                 CapturedLog { line in lines.withLock { $0.append(line) } }
@@ -258,14 +367,22 @@ struct StoredTokensTests {
     }
 }
 
-/// A store that can be made to fail at storing.
+/// A store that can be made to fail at storing, or at being read.
 private final class FailingStore: TokenStore {
     let fails = Mutex(false)
+    let hides = Mutex(false)
     private let store: FileTokenStore
     init(_ store: FileTokenStore) { self.store = store }
     var place: String { store.place }
+    func lock(
+        _ account: String,
+        patience: Duration
+    ) async throws(SignInError) -> CredentialsLock {
+        try await store.lock(account, patience: patience)
+    }
     func credentials(of account: String) async throws(SignInError) -> Credentials? {
-        try await store.credentials(of: account)
+        guard !hides.withLock({ $0 }) else { throw .store("locked") }
+        return try await store.credentials(of: account)
     }
     func keep(_ credentials: Credentials, of account: String) async throws(SignInError) {
         guard !fails.withLock({ $0 }) else { throw .store("disk full") }

@@ -2,6 +2,7 @@ import Foundation
 import OortModel
 import OortProcesses
 @testable import OortSignIn
+import OortTransport
 import SystemPackage
 import Testing
 
@@ -64,6 +65,33 @@ struct TokenStoreTests {
                 let attributes = try FileManager.default.attributesOfItem(atPath: path)
                 #expect(attributes[.posixPermissions] as? Int == mode)
             }
+        }
+    }
+
+    @Test("one lock an account is held by one, keeps no file, and outlives nobody")
+    func locks() async throws {
+        try await withFolder { folder in
+            let store = FileTokenStore(directory: folder)
+            let lock = try await store.lock("Work", patience: .zero)
+            await #expect(throws: SignInError.self) {
+                try await store.lock("Work", patience: .zero)
+            }
+            let other = try await store.lock("Work2", patience: .zero)
+            other.end()
+            let waiting = Task { try await store.lock("Work") }
+            await Task.yield()
+            lock.end()
+            try await waiting.value.end()
+            #expect(try FileManager.default.contentsOfDirectory(atPath: folder).isEmpty)
+            // A process that died left it.
+            try "".write(toFile: folder + "/Work.lock", atomically: false, encoding: .utf8)
+            try await store.lock("Work", patience: .zero).end()
+            // Who waits is not kept.
+            let held = try await store.lock("Work", patience: .zero)
+            let cancelled = Task { try await store.lock("Work") }
+            cancelled.cancel()
+            await #expect(throws: SignInError.transport(.cancelled)) { try await cancelled.value }
+            held.end()
         }
     }
 

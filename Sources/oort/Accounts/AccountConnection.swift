@@ -247,18 +247,18 @@ struct AccountConnection: Sendable {
         }
     }
 
-    /// Stores no secret from now on, and ends connections of the account's own.
+    /// Asks for no new tokens from now on.
     func retire() async {
+        if case .provider(_, let tokens, _) = strategy { await tokens.retire() }
+    }
+
+    /// Ends connections of the account's own; a refresh of its tokens has some seconds to be stored.
+    func close() async {
         switch strategy {
-        case .provider(_, let tokens, _): await tokens.retire()
+        case .provider(_, let tokens, _): await tokens.finish()
         case .place(let client, _): await client.close()
         case .source: break
         }
-    }
-
-    /// Ends connections of the account's own.
-    func close() async {
-        if case .place(let client, _) = strategy { await client.close() }
     }
 }
 
@@ -269,6 +269,10 @@ actor MemoryTokenStore: TokenStore {
     init(_ credentials: Credentials?, of account: String) { all[account] = credentials }
 
     nonisolated var place: String { "memory" }
+    func lock(
+        _ account: String,
+        patience: Duration
+    ) async throws(SignInError) -> CredentialsLock { CredentialsLock() }
     func credentials(of account: String) async throws(SignInError) -> Credentials? { all[account] }
     func keep(_ credentials: Credentials, of account: String) async throws(SignInError) {
         all[account] = credentials

@@ -135,6 +135,8 @@ struct Accounts: Sendable {
         )
         guard isWanted() else { throw Failure("The sign-in was cancelled: nothing was changed.") }
         do throws(SignInError) {
+            let lock = try await store.lock(account.name)
+            defer { lock.end() }
             if let current {
                 try await store.keep(current, of: account.name)
             } else {
@@ -200,7 +202,7 @@ struct Accounts: Sendable {
                     \(service.title) could not be told to revoke the token: \(error)
                     \(forgotten)
                     """
-                do throws(SignInError) { try await store.forget(account.name) } catch {
+                do throws(SignInError) { try await forgetTokens(of: account) } catch {
                     warning = """
                         The tokens of "\(account.name)" could be neither revoked nor removed from \
                         \(store.place): \(error)
@@ -210,7 +212,7 @@ struct Accounts: Sendable {
             }
         } else {
             do throws(SignInError) {
-                try await store.forget(account.name)
+                try await forgetTokens(of: account)
             } catch {
                 throw storeFailure(error)
             }
@@ -222,6 +224,12 @@ struct Accounts: Sendable {
             )
         }
         return warning
+    }
+
+    private func forgetTokens(of account: RegisteredAccount) async throws(SignInError) {
+        let lock = try await store.lock(account.name)
+        defer { lock.end() }
+        try await store.forget(account.name)
     }
 
     private func connection(

@@ -75,8 +75,8 @@ extension MountedAccount {
     /// Ends the engine of an account that is signed out or signed in anew; its tokens are no longer this
     /// connection's to store.
     func leave() async {
-        await stop()
         await connection.retire()
+        await stop()
     }
 }
 
