@@ -40,11 +40,19 @@ public struct AutomaticTokenStore: TokenStore {
     ) async throws(SignInError) {
         // Those that began as a file stay one: a service without a desktop must find them.
         if let desktop, SecretServiceTokenStore.takes(credentials),
-            try await files.credentials(of: account) == nil
+            try await !isFile(account)
         {
             try await desktop.keep(credentials, of: account)
         } else {
             try await files.keep(credentials, of: account)
+        }
+    }
+
+    /// Whether the account's credentials are a file, in whatever state.
+    private func isFile(_ account: String) async throws(SignInError) -> Bool {
+        do throws(SignInError) { return try await files.credentials(of: account) != nil } catch {
+            guard error == .damaged else { throw error }
+            return true
         }
     }
 

@@ -63,7 +63,7 @@ extension Credentials {
 
     init(json: [UInt8]) throws(SignInError) {
         guard let stored = try? JSONDecoder().decode(Stored.self, from: Data(json)) else {
-            throw .store("what is stored there are no credentials of this version; sign in again")
+            throw .damaged
         }
         self.init(
             client: stored.client_id.map {

@@ -20,6 +20,9 @@ public enum SignInError: Error, Hashable, Sendable {
     case malformedAnswer(String)
     /// The token file is not what it should be.
     case tokenFile(String)
+    /// What the token store holds cannot be understood: it was damaged, or another version stored it. It stays
+    /// so until the person signs in again.
+    case damaged
     /// The token store failed.
     case store(String)
     /// No answer from the service.
@@ -42,6 +45,7 @@ extension SignInError: CustomStringConvertible {
         case .unsupported(let what): what
         case .malformedAnswer(let detail): "the service's answer was not understood: \(detail)"
         case .tokenFile(let detail): "the token file cannot be used: \(detail)"
+        case .damaged: "what is stored are no credentials that this version of Oort reads"
         case .store(let detail): "the token store failed: \(detail)"
         case .transport(let error): "no answer from the service: \(error)"
         }

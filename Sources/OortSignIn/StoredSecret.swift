@@ -39,7 +39,7 @@ public actor StoredSecret: AccessTokens {
     private func read() async throws(TransportError) -> String {
         let stored: Credentials?
         do throws(SignInError) { stored = try await store.credentials(of: account) } catch {
-            throw .localContent("\(error)")
+            throw error == .damaged ? .signedOut("\(account): \(error)") : .localContent("\(error)")
         }
         guard let secret = stored?.tokens.accessToken.revealed() else {
             throw .signedOut("\(account) has no stored password")

@@ -140,7 +140,7 @@ public actor StoredTokens: AccessTokens {
         do throws(SignInError) {
             stored = try await store.credentials(of: account)
         } catch {
-            throw .localContent("\(error)")
+            throw transportError(error)
         }
         guard let stored else { throw .signedOut("\(account) has no stored tokens") }
         return stored
@@ -256,6 +256,7 @@ public actor StoredTokens: AccessTokens {
         case .refused(let refusal) where refusal.concernsClient:
             .clientRefused("\(account): \(error)")
         case .store: .localContent("\(error)")
+        case .damaged: .signedOut("\(account): \(error)")
         case .transport(.cancelled): .cancelled
         case .transport(.untrusted(let detail)): .untrusted(detail)
         // The request that needs the token was certainly not sent.

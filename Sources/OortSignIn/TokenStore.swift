@@ -19,7 +19,7 @@ public protocol TokenStore: Sendable {
 
     /// The account's credentials; nil when there are none.
     ///
-    /// - Throws: `.store` when the store does not answer or holds something else.
+    /// - Throws: `.store` when the store does not answer; `.damaged` when it holds something else.
     func credentials(of account: String) async throws(SignInError) -> Credentials?
 
     /// Keeps the credentials in place of older ones; returns when they are durable.

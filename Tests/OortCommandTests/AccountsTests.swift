@@ -160,6 +160,28 @@ struct AccountsTests {
         }
     }
 
+    @Test("a sign-in goes over tokens that are damaged")
+    func damagedTokens() async throws {
+        let service = try #require(Services.withOAuth.first)
+        try await withWorld(service.name) { world async throws in
+            func add() async throws -> RegisteredAccount {
+                try await world.accounts.add(
+                    world.credentials,
+                    service: service,
+                    name: "mine",
+                    kept: []
+                )
+            }
+            let account = try await add()
+            try Data("{".utf8).write(
+                to: URL(filePath: world.surroundings.folders.tokensFolder + "/mine.json")
+            )
+            #expect(try await world.accounts.client(ofAccount: "mine") == nil)
+            #expect(try await add() == account)
+            #expect(try await world.accounts.client(ofAccount: "mine") != nil)
+        }
+    }
+
     @Test("a name is not given to a second account")
     func takenNames() async throws {
         let service = try #require(Services.all.first)

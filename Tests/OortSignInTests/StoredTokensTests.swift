@@ -319,6 +319,26 @@ struct StoredTokensTests {
         }
     }
 
+    @Test("damaged tokens, which no waiting mends, mean that the person has to sign in again")
+    func damaged() async throws {
+        try await withTokens { server, http, store in
+            let file = "\(store.place)/work.json"
+            try "hush".write(toFile: file, atomically: true, encoding: .utf8)
+            let tokens = server.storedTokens(in: store, http)
+            let secret = StoredSecret(of: "work", in: store)
+            for source in [tokens, secret] as [any AccessTokens] {
+                await #expect {
+                    try await source.token()
+                } throws: { error in
+                    guard case TransportError.signedOut? = error as? TransportError else {
+                        return false
+                    }
+                    return true
+                }
+            }
+        }
+    }
+
     @Test("no log line of a whole stack holds a secret")
     func logs() async throws {
         try await withTokens { server, http, store async throws in

@@ -150,14 +150,21 @@ struct TokenStoreTests {
             let store = FileTokenStore(directory: folder)
             try await store.keep(Self.credentials, of: "Work")
             try "hush".write(toFile: folder + "/Work.json", atomically: true, encoding: .utf8)
-            await #expect {
-                try await store.credentials(of: "Work")
-            } throws: { error in
-                guard case SignInError.store(let text)? = error as? SignInError else {
-                    return false
-                }
-                return !text.contains("hush")
-            }
+            await #expect(throws: SignInError.damaged) { try await store.credentials(of: "Work") }
+            #expect(!"\(SignInError.damaged)".contains("hush"))
+        }
+    }
+
+    @Test("a new sign-in goes over a damaged file")
+    func damagedBefore() async throws {
+        try await withFolder { folder in
+            let desktop = FileTokenStore(directory: folder + "/desktop")
+            let files = FileTokenStore(directory: folder + "/files")
+            let both = AutomaticTokenStore(desktop: desktop, files: files)
+            try await files.keep(Self.credentials, of: "Work")
+            try "hush".write(toFile: folder + "/files/Work.json", atomically: true, encoding: .utf8)
+            try await both.keep(Self.credentials, of: "Work")
+            #expect(try await both.credentials(of: "Work") == Self.credentials)
         }
     }
 

@@ -53,10 +53,12 @@ struct Accounts: Sendable {
         )
     }
 
-    /// The registration of an earlier sign-in under this name, if there was one.
+    /// The registration of an earlier sign-in under this name, if there was one that can be understood.
     func client(ofAccount name: String) async throws(Failure) -> OAuthClient? {
         do throws(SignInError) {
             return try await store.credentials(of: name)?.client
+        } catch .damaged {
+            return nil
         } catch {
             throw storeFailure(error)
         }

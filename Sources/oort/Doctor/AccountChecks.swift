@@ -194,8 +194,10 @@ struct AccountChecks {
             return .trouble(
                 "account",
                 "the tokens of \(name) cannot be read: \(error)",
-                advice: "Unlock the desktop's keyring, or check the permissions of "
-                    + patient.folders.tokensFolder
+                advice: error == .damaged
+                    ? again
+                    : "Unlock the desktop's keyring, or check the permissions of "
+                        + patient.folders.tokensFolder
             )
         }
         var patience = RetryPolicy()
