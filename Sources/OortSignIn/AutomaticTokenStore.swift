@@ -22,6 +22,11 @@ public struct AutomaticTokenStore: TokenStore {
 
     public var place: String { desktop?.place ?? files.place }
 
+    public func place(of account: String) async -> String {
+        let isFile = (try? await isFile(account)) ?? true
+        return isFile ? files.place : place
+    }
+
     public func lock(
         _ account: String,
         patience: Duration

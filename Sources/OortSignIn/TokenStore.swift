@@ -3,8 +3,11 @@
 /// `account` is the account's name in the settings; stores accept any text that is a file name. Who keeps or
 /// forgets holds the account's lock.
 public protocol TokenStore: Sendable {
-    /// Where credentials lie, for people: `the Secret Service`, or a folder's path.
+    /// Where new credentials lie, for people: `the Secret Service`, or a folder's path.
     var place: String { get }
+
+    /// Where the credentials of this account lie, for people.
+    func place(of account: String) async -> String
 
     /// Waits until nobody else changes the account's credentials, and has others wait until the lock is ended.
     ///
@@ -34,6 +37,9 @@ public protocol TokenStore: Sendable {
 }
 
 extension TokenStore {
+    /// Where all credentials lie.
+    public func place(of account: String) async -> String { place }
+
     /// As with the patience for another one's refresh, or for a person at the keyring's question.
     public func lock(_ account: String) async throws(SignInError) -> CredentialsLock {
         try await lock(account, patience: .seconds(120))

@@ -181,6 +181,8 @@ struct TokenStoreTests {
             try await files.keep(Self.credentials, of: "old")
             try await both.keep(Self.credentials, of: "old")
             #expect(try await desktop.credentials(of: "old") == nil)
+            #expect(await both.place(of: "new") == desktop.place)
+            #expect(await both.place(of: "old") == files.place)
         }
     }
 

@@ -188,6 +188,7 @@ struct Accounts: Sendable {
     /// - Returns: what could not be done, for people.
     func remove(_ account: RegisteredAccount) async throws(Failure) -> String? {
         var warning: String?
+        let place = await store.place(of: account.name)
         if let service = Services.named(account.service) {
             let advice = """
                 to be sure, remove Oort from the connected apps in your account's settings at \
@@ -207,7 +208,7 @@ struct Accounts: Sendable {
                 do throws(SignInError) { try await forgetTokens(of: account) } catch {
                     warning = """
                         The tokens of "\(account.name)" could be neither revoked nor removed from \
-                        \(store.place): \(error)
+                        \(place): \(error)
                         Remove them there yourself, and \(advice)
                         """
                 }

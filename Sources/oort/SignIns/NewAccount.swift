@@ -97,7 +97,8 @@ struct NewAccount {
             Entered(
                 account: account,
                 service: service.title,
-                secretsPlace: isSecret ? context.accounts.store.place : nil,
+                secretsPlace: isSecret
+                    ? await context.accounts.store.place(of: account.name) : nil,
                 isMounted: isMounted
             )
         )
