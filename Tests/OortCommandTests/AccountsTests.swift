@@ -1,4 +1,5 @@
 import Foundation
+import OortModel
 import OortSignIn
 import OortSimulators
 import Testing
@@ -203,6 +204,29 @@ struct AccountsTests {
                 )
             }
             #expect(failure.message.contains("(\(service.title), b@example.com)") == true)
+        }
+    }
+
+    @Test("a refresh token is not spent for a name that is taken, or it is said")
+    func spentToken() async throws {
+        try await withWorld("box") { world async throws in
+            var old = world.credentials
+            old.tokens.expires = Timestamp(seconds: 0)
+            for (service, isSpent) in [("dropbox", false), ("box", true)] {
+                try world.accounts.registry.put(
+                    RegisteredAccount(name: "home", service: service, identity: "somebody-else")
+                )
+                let failure = try await #require(throws: Failure.self) {
+                    try await world.accounts.add(
+                        old,
+                        service: world.service,
+                        name: "home",
+                        kept: []
+                    )
+                }
+                #expect(failure.message.contains("The name \"home\" is already"))
+                #expect(failure.message.contains("is used up") == isSpent)
+            }
         }
     }
 

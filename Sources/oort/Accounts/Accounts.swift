@@ -88,7 +88,43 @@ struct Accounts: Sendable {
         kept: [KeptAccount],
         isWanted: () -> Bool = { true }
     ) async throws(Failure) -> RegisteredAccount {
+        try check(name, at: service, kept)
         let trial = MemoryTokenStore(credentials, of: service.name)
+        do throws(Failure) {
+            return try await add(
+                credentials,
+                triedIn: trial,
+                at: address,
+                beginningAt: path,
+                service: service,
+                name: name,
+                kept: kept,
+                isWanted: isWanted
+            )
+        } catch {
+            guard let given = credentials?.tokens.refreshToken,
+                let last = try? await trial.credentials(of: service.name),
+                last.tokens.refreshToken != given
+            else { throw error }
+            throw Failure(
+                error.message + " But the refresh token that was given is used up: "
+                    + "\(service.title) gave another one for it, which is not kept.",
+                advice: [error.advice, "Then sign in with new tokens."].compactMap(\.self)
+                    .joined(separator: "\n")
+            )
+        }
+    }
+
+    private func add(
+        _ credentials: Credentials?,
+        triedIn trial: MemoryTokenStore,
+        at address: String?,
+        beginningAt path: [String]?,
+        service: CloudService,
+        name: String?,
+        kept: [KeptAccount],
+        isWanted: () -> Bool
+    ) async throws(Failure) -> RegisteredAccount {
         var newcomer = RegisteredAccount(name: service.name, service: service.name)
         newcomer.address = address
         let identity: AccountIdentity
@@ -254,6 +290,44 @@ struct Accounts: Sendable {
         )
     }
 
+    /// Refuses a name that is certainly not the newcomer's, before anything of theirs is sent.
+    private func check(
+        _ wish: String?,
+        at service: CloudService,
+        _ kept: [KeptAccount]
+    ) throws(Failure) {
+        guard let wish else { return }
+        let unusable = try registry.list().unusable
+        if let entry = unusable.first(where: { $0.name == wish }) { throw entry.failure }
+        let all = try owners(kept, at: service)
+        guard let taken = all.first(where: { $0.name == wish }), taken.service != service.name
+        else { return }
+        let free = AccountName.free(
+            for: service.name,
+            among: all.map(\.name) + unusable.compactMap(\.name)
+        )
+        throw nameTaken(wish, by: taken, you: nil, at: service, free: free)
+    }
+
+    private func nameTaken(
+        _ name: String,
+        by taken: KeptAccount,
+        you: String?,
+        at service: CloudService,
+        free: String
+    ) -> Failure {
+        let owner = [Services.named(taken.service)?.title ?? taken.service, taken.person]
+            .compactMap(\.self).joined(separator: ", ")
+        let signedIn = you.map { "; you signed in to \(service.title) as \($0)" } ?? ""
+        return Failure(
+            "The name \"\(name)\" is already that of another account (\(owner))\(signedIn). "
+                + "Nothing was changed.",
+            advice: "Choose another name: oort login \(service.name) --name "
+                + "\(Shell.quoted(free)) - or sign that one out first: oort logout "
+                + Shell.quoted(name)
+        )
+    }
+
     private func name(
         for identity: AccountIdentity,
         at service: CloudService,
@@ -287,15 +361,7 @@ struct Accounts: Sendable {
         }
         let new = RegisteredAccount(name: wish, service: service.name, identity: identity.id)
         if let taken = all.first(where: { $0.name == wish }), taken.isAnother(than: new) {
-            let owner = [Services.named(taken.service)?.title ?? taken.service, taken.person]
-                .compactMap(\.self).joined(separator: ", ")
-            throw Failure(
-                "The name \"\(wish)\" is already that of another account (\(owner)); you signed in "
-                    + "to \(service.title) as \(you). Nothing was changed.",
-                advice: "Choose another name: oort login \(service.name) --name "
-                    + "\(Shell.quoted(free)) - or sign that one out first: oort logout "
-                    + Shell.quoted(wish)
-            )
+            throw nameTaken(wish, by: taken, you: you, at: service, free: free)
         }
         return wish
     }
