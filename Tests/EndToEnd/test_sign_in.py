@@ -492,6 +492,37 @@ def test_tokens_lie_in_the_keyring_where_there_is_one(machine, clouds, keyring):
     assert tokens["refresh_token"] not in keyring()
 
 
+def test_a_locked_keyring_is_waited_for(machine, clouds, keyring):
+    clouds.edit("dropbox", "write", "/there.txt", text="there")
+    tokens = clouds.tokens("dropbox")
+    text = json.dumps({k: tokens[k] for k in ("access_token", "refresh_token")})
+    machine.oort("login", "dropbox", "--token-file", "-", input=text)
+    # Some versions end with a crash, once all is locked.
+    machine.run("secret-tool", "lock", status=None)
+    assert tokens["refresh_token"] not in keyring()
+    machine.mount()
+    account = eventually(
+        lambda: (found := machine.account("dropbox"))["state"] == "trouble" and found, "it was seen")
+    assert "the keyring is locked" in account["trouble"], account
+    # One that is unlocked takes its place.
+    daemon = subprocess.Popen(
+        ["gnome-keyring-daemon", "--replace", "--foreground", "--unlock", "--components=secrets"],
+        env=machine.environment, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL, text=True)
+    try:
+        daemon.stdin.write("password")
+        daemon.stdin.close()
+        assert (machine.ready("dropbox") / "there.txt").read_text() == "there"
+        machine.unmount()
+        machine.run("secret-tool", "lock", status=None)
+        said = machine.oort("logout", "dropbox")
+        assert "neither revoked nor removed from the Secret Service" in said, said
+        assert "label = Oort: dropbox" in keyring()
+    finally:
+        daemon.kill()
+        daemon.wait()
+
+
 def test_an_account_of_an_unknown_service_keeps_no_other_from_being_mounted(machine, clouds):
     clouds.edit("drive", "write", "/there.txt", text="there")
     machine.login("drive")
