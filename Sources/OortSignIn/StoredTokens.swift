@@ -19,7 +19,9 @@ public actor StoredTokens: AccessTokens {
     /// Refreshed credentials that could not be stored, which nobody may use before they are, and the access
     /// token beside which the spent refresh token lies.
     private var unsaved: (new: Credentials, replaced: Secret)?
-    /// The one refresh under way; it ends by itself, and is not cancelled: what it brings must be stored.
+    /// The one refresh under way, which ends by itself.
+    ///
+    /// No caller's cancellation ends it, since what it brings must be stored; `finish` does after a while.
     private var refreshing: Task<Result<Credentials, TransportError>, Never>?
     /// When a refresh failed last.
     private var failed: Timestamp?
@@ -100,8 +102,8 @@ public actor StoredTokens: AccessTokens {
     /// What a refresh that is under way brings is stored, where the store still has what it began with.
     public func retire() { isRetired = true }
 
-    /// Waits for a refresh that is under way, and has tokens stored that could not be until now; no longer
-    /// than some seconds.
+    /// Waits for a refresh that is under way, and has tokens stored that could not be until now; gives it up
+    /// after some seconds.
     public func finish(within patience: Duration = .seconds(5)) async {
         if unsaved != nil, let credentials { _ = begin(from: credentials) }
         guard let refreshing else { return }
@@ -117,6 +119,8 @@ public actor StoredTokens: AccessTokens {
         }
         for await _ in ended {}
         timer.cancel()
+        // A host that does not answer would keep the account's lock from who signs it out.
+        refreshing.cancel()
     }
 
     // MARK: What is stored

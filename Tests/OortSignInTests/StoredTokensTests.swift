@@ -149,6 +149,20 @@ struct StoredTokensTests {
         }
     }
 
+    @Test("a refresh that gets no answer is given up at the end, and lets others go on")
+    func givenUp() async throws {
+        try await withTokens { server, http, store async throws in
+            let stalled = StalledClient()
+            let tokens = server.storedTokens(in: store, stalled)
+            let waiter = Task { try await tokens.refresh(afterRejectionOf: "access-0") }
+            await stalled.untilAsked()
+            await tokens.finish(within: .zero)
+            await #expect(throws: TransportError.cancelled) { try await waiter.value }
+            try await server.storedTokens(in: store, http).signOut()
+            #expect(server.state.withLock { $0.revoked } == ["refresh-0"])
+        }
+    }
+
     @Test("the old refresh token stays where no new one comes")
     func keepsRefreshToken() async throws {
         try await withTokens { server, http, store async throws in
@@ -419,6 +433,24 @@ extension FakeAuthorizationServer {
         now: @escaping @Sendable () -> Timestamp = { .now }
     ) -> StoredTokens {
         StoredTokens(account: "work", service: service, store: store, http: http, now: now)
+    }
+}
+
+/// A client that never gets an answer.
+private final class StalledClient: HTTPClient {
+    private let asked = AsyncStream<Void>.makeStream()
+    private let answer = AsyncStream<Void>.makeStream()
+
+    func untilAsked() async {
+        for await _ in asked.stream { return }
+    }
+
+    func stream(
+        _ request: OortTransport.HTTPRequest
+    ) async throws(TransportError) -> HTTPStreamedResponse {
+        asked.continuation.yield()
+        for await _ in answer.stream {}
+        throw .cancelled
     }
 }
 
