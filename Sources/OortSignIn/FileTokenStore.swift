@@ -40,11 +40,7 @@ public struct FileTokenStore: TokenStore {
     ) async throws(SignInError) {
         let path = path(of: account)
         do {
-            try FileManager.default.createDirectory(
-                atPath: directory,
-                withIntermediateDirectories: true,
-                attributes: [.posixPermissions: 0o700]
-            )
+            try makeDirectory()
             try PrivateFile.replace(path, with: credentials.json)
         } catch {
             throw .store("\(path) cannot be written: \(error)")
@@ -66,6 +62,38 @@ public struct FileTokenStore: TokenStore {
         } catch {
             throw .store("\(path) cannot be removed: \(error)")
         }
+    }
+
+    // MARK: Marks
+
+    /// Whether the account's credentials lie in the desktop's keyring, as far as a mark here says.
+    func hasMark(_ account: String) -> Bool {
+        FileManager.default.fileExists(atPath: path(of: account, ending: "keyring"))
+    }
+
+    /// Notes that the account's credentials lie in the desktop's keyring.
+    func setMark(_ account: String) throws(SignInError) {
+        let path = path(of: account, ending: "keyring")
+        do {
+            try makeDirectory()
+            try PrivateFile.replace(path, with: [])
+        } catch { throw .store("\(path) cannot be written: \(error)") }
+    }
+
+    /// Notes that the account's credentials do not lie in the desktop's keyring.
+    func removeMark(_ account: String) throws(SignInError) {
+        let path = path(of: account, ending: "keyring")
+        do { try FileManager.default.removeItem(atPath: path) } catch CocoaError.fileNoSuchFile {
+            return
+        } catch { throw .store("\(path) cannot be removed: \(error)") }
+    }
+
+    private func makeDirectory() throws {
+        try FileManager.default.createDirectory(
+            atPath: directory,
+            withIntermediateDirectories: true,
+            attributes: [.posixPermissions: 0o700]
+        )
     }
 
     /// A file's name has 255 bytes at most, with what is added to it while it is written.

@@ -23,6 +23,8 @@ public enum SignInError: Error, Hashable, Sendable {
     /// What the token store holds cannot be understood: it was damaged, or another version stored it. It stays
     /// so until the person signs in again.
     case damaged
+    /// The credentials lie in the desktop's keyring, and none answers.
+    case keyringSilent
     /// The token store failed.
     case store(String)
     /// No answer from the service.
@@ -46,6 +48,8 @@ extension SignInError: CustomStringConvertible {
         case .malformedAnswer(let detail): "the service's answer was not understood: \(detail)"
         case .tokenFile(let detail): "the token file cannot be used: \(detail)"
         case .damaged: "what is stored are no credentials that this version of Oort reads"
+        case .keyringSilent:
+            "the tokens lie in the desktop's keyring, which does not answer: log in to the desktop"
         case .store(let detail): "the token store failed: \(detail)"
         case .transport(let error): "no answer from the service: \(error)"
         }

@@ -259,7 +259,7 @@ public actor StoredTokens: AccessTokens {
         switch error {
         case .refused(let refusal) where refusal.concernsClient:
             .clientRefused("\(account): \(error)")
-        case .store: .localContent("\(error)")
+        case .store, .keyringSilent: .localContent("\(error)")
         case .damaged: .signedOut("\(account): \(error)")
         case .transport(.cancelled): .cancelled
         case .transport(.untrusted(let detail)): .untrusted(detail)

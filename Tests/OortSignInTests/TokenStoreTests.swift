@@ -4,6 +4,7 @@ import OortProcesses
 @testable import OortSignIn
 import OortTransport
 import SystemPackage
+import Synchronization
 import Testing
 
 @Suite("token stores")
@@ -160,7 +161,7 @@ struct TokenStoreTests {
         try await withFolder { folder in
             let desktop = FileTokenStore(directory: folder + "/desktop")
             let files = FileTokenStore(directory: folder + "/files")
-            let both = AutomaticTokenStore(desktop: desktop, files: files)
+            let both = AutomaticTokenStore(files: files) { desktop }
             try await files.keep(Self.credentials, of: "Work")
             try "hush".write(toFile: folder + "/files/Work.json", atomically: true, encoding: .utf8)
             try await both.keep(Self.credentials, of: "Work")
@@ -173,7 +174,7 @@ struct TokenStoreTests {
         try await withFolder { folder in
             let desktop = FileTokenStore(directory: folder + "/desktop")
             let files = FileTokenStore(directory: folder + "/files")
-            let both = AutomaticTokenStore(desktop: desktop, files: files)
+            let both = AutomaticTokenStore(files: files) { desktop }
             try await check(both)
             try await both.keep(Self.credentials, of: "new")
             #expect(try await files.credentials(of: "new") == nil)
@@ -183,6 +184,38 @@ struct TokenStoreTests {
             #expect(try await desktop.credentials(of: "old") == nil)
             #expect(await both.place(of: "new") == desktop.place)
             #expect(await both.place(of: "old") == files.place)
+        }
+    }
+
+    @Test("what lies with a desktop is not absent while there is none, and is found once there is")
+    func desktopLater() async throws {
+        try await withFolder { folder in
+            let desktop = FileTokenStore(directory: folder + "/desktop")
+            let files = FileTokenStore(directory: folder + "/files")
+            let isThere = Mutex(true)
+            func store() -> AutomaticTokenStore {
+                AutomaticTokenStore(files: files) { isThere.withLock(\.self) ? desktop : nil }
+            }
+            let both = store()
+            try await both.keep(Self.credentials, of: "Work")
+            isThere.withLock { $0 = false }
+            let later = store()
+            await #expect(throws: SignInError.keyringSilent) {
+                try await later.credentials(of: "Work")
+            }
+            await #expect(throws: SignInError.keyringSilent) { try await later.forget("Work") }
+            #expect(try await later.credentials(of: "new") == nil)
+            isThere.withLock { $0 = true }
+            #expect(try await later.credentials(of: "Work") == Self.credentials)
+            try await later.forget("Work")
+            #expect(try await later.credentials(of: "Work") == nil)
+            // A sign-in without a desktop goes to a file, which counts from then on.
+            try await later.keep(Self.credentials, of: "Work")
+            isThere.withLock { $0 = false }
+            let again = store()
+            try await again.keep(Self.credentials, of: "Work")
+            #expect(try await again.credentials(of: "Work") == Self.credentials)
+            #expect(try await files.credentials(of: "Work") == Self.credentials)
         }
     }
 
@@ -295,7 +328,7 @@ struct TokenStoreTests {
         }
         #expect(try await store.credentials(of: "long") == credentials(8191))
         let files = FileTokenStore(directory: folder + "/files")
-        let both = AutomaticTokenStore(desktop: store, files: files)
+        let both = AutomaticTokenStore(files: files) { store }
         for length in [8192, 9000, 100] {
             try await both.keep(credentials(length), of: "long")
             #expect(try await both.credentials(of: "long") == credentials(length))

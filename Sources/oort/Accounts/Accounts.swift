@@ -59,6 +59,9 @@ struct Accounts: Sendable {
             return try await store.credentials(of: name)?.client
         } catch .damaged {
             return nil
+        } catch .keyringSilent {
+            // A sign-in without the desktop's session keeps its tokens in a file.
+            return nil
         } catch {
             throw storeFailure(error)
         }

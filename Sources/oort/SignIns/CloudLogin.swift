@@ -181,7 +181,7 @@ struct CloudLogin {
             case .unsupported: "Use another way: a browser, or \(person.name(.tokenFile))."
             case .transport:
                 "Check the network, HTTPS_PROXY and ca_file in the settings, and try again."
-            case .malformedAnswer, .tokenFile, .damaged, .store: nil
+            case .malformedAnswer, .tokenFile, .damaged, .keyringSilent, .store: nil
             }
         return Failure("\(service.title): \(TerminalText.line("\(error)")).", advice: advice)
     }
