@@ -8,7 +8,7 @@ import subprocess
 
 import pytest
 
-from machine import OORT, alive, eventually
+from machine import OORT, alive, eventually, read
 
 SYSTEMD = pathlib.Path("/usr/lib/systemd/systemd")
 CGROUPS = pathlib.Path("/sys/fs/cgroup")
@@ -88,6 +88,29 @@ def session(machine):
     session.end()
 
 
+@pytest.fixture
+def desktop(machine):
+    """Programs of a desktop on which each notice is clicked at once, and what that opens stays open."""
+    folder = machine.folder / "desktop"
+    folder.mkdir()
+    (folder / "bus").touch()
+    for name, words in {
+            "notify-send": 'case "$*" in *--action=go*) echo go ;; esac',
+            "xdg-open": f'echo "$DISPLAY $1" >>"{folder}/opened"\n'
+                        '[ -n "$DISPLAY" ] || exit 3\n'
+                        f'echo $$ >"{folder}/process"\nexec sleep 3600'}.items():
+        (folder / name).write_text(f"#!/bin/sh\n{words}\n")
+        (folder / name).chmod(0o755)
+    machine.environment["PATH"] = f"{folder}:{os.environ['PATH']}"
+    machine.environment["DBUS_SESSION_BUS_ADDRESS"] = f"unix:path={folder}/bus"
+    yield folder
+    if (folder / "process").exists():
+        try:
+            os.kill(int(read(folder / "process")), signal.SIGKILL)
+        except ProcessLookupError:
+            pass
+
+
 def unit(machine):
     return machine.folder / "config" / "systemd" / "user" / "oort.service"
 
@@ -125,6 +148,48 @@ def test_the_service_mounts_and_comes_back_with_all_that_was_pending(machine, cl
     machine.oort("service", "remove")
     assert not unit(machine).exists() and not session.is_mounted()
     assert "No service" in machine.oort("service", "remove", status=1)
+
+
+def test_what_a_click_opens_is_the_persons(machine, clouds, desktop, session):
+    # systemd has a path of its own.
+    session.systemctl("set-environment", f"PATH={machine.environment['PATH']}")
+    machine.login("dropbox")
+    machine.oort("service", "install")
+    machine.ready("dropbox")
+    clouds.conditions("dropbox", total_bytes=1000)
+    place = machine.mount_point / "dropbox"
+    session.run("sh", "-c", f"head -c 100000 /dev/zero >{place}/large")
+
+    def opened():
+        return (read(desktop / "opened") or "").splitlines()
+    # The desktop begins after the service: until then a click shows nothing, and the notice comes again.
+    eventually(lambda: f" {place}" in opened(), "a click opens nothing")
+    session.systemctl("set-environment", "DISPLAY=:77")
+    eventually(lambda: f":77 {place}" in opened(), "the notice comes again, and a click shows the folder")
+    process = int(read(desktop / "process"))
+    machine.oort("unmount")
+    assert not session.is_mounted() and alive(process)
+    session.systemctl("start", "oort")
+    session.systemctl("restart", "oort")
+    machine.oort("service", "remove")
+    assert not session.is_mounted() and alive(process)
+
+
+def test_the_unit_lies_where_systemd_looks(machine, session):
+    own, other = unit(machine), machine.folder / "other"
+    # A shell that names other folders than the session does.
+    machine.environment["XDG_CONFIG_HOME"] = str(other)
+    machine.oort("service", "install")
+    assert session.show("FragmentPath") == str(own) and session.is_mounted()
+    assert f'Environment="XDG_CONFIG_HOME={other}"' in own.read_text()
+    machine.oort("service", "remove")
+    # A unit that systemd takes first is named, and none is installed.
+    first = own.parent.parent / "user.control" / own.name
+    first.parent.mkdir()
+    first.write_text("[Service]\nExecStart=/bin/true\n")
+    said = machine.oort("service", "install", status=1)
+    assert str(first) in said and not own.exists()
+    assert not (other / "systemd").exists()
 
 
 def test_a_daemon_that_hangs_is_replaced(machine, session):

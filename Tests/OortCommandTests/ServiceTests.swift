@@ -105,10 +105,20 @@ struct ServiceTests {
         manager.say("READY=1")
     }
 
+    @Test("the person's own units lie where systemd looks for them")
+    func folderOfUnits() {
+        let list =
+            "/home/a b/.config/systemd/user.control /run/user/1/systemd/user.control "
+            + "/run/user/1/systemd/transient /home/a b/.config/systemd/user /etc/systemd/user"
+        #expect(UserServices.folder(inSearchPath: list) == "/home/a b/.config/systemd/user")
+        #expect(UserServices.folder(inSearchPath: "") == nil)
+        #expect(UserServices.folder(inSearchPath: "/etc/systemd/user") == nil)
+    }
+
     @Test("the unit names the program and the folders as systemd reads them")
     func unit() {
         let plain = ServiceUnit(program: "/usr/bin/oort").text
-        #expect(plain.contains("\nExecStart=/usr/bin/oort mount --foreground\n"))
+        #expect(plain.contains("\nExecStart=\"/usr/bin/oort\" mount --foreground\n"))
         #expect(!plain.contains("Environment="))
         let odd = ServiceUnit(
             program: "/home/a b/100%/oort",
@@ -116,6 +126,8 @@ struct ServiceTests {
         ).text
         #expect(odd.contains("\nExecStart=\"/home/a b/100%%/oort\" mount --foreground\n"))
         #expect(odd.contains("\nEnvironment=\"XDG_STATE_HOME=/home/a \\\"b\\\"/s\"\n"))
+        let quote = ServiceUnit(program: "/home/o'neil/oort").text
+        #expect(quote.contains("\nExecStart=\"/home/o'neil/oort\" mount --foreground\n"))
         let places = ServiceUnit.places([
             "XDG_CACHE_HOME": "/c", "XDG_STATE_HOME": "s", "PATH": "/",
         ])

@@ -28,7 +28,8 @@ struct ServiceUnit: Hashable, Sendable {
     /// The unit's file (`man 5 systemd.service`).
     ///
     /// It has no sandbox: a mount in a namespace of its own is visible nowhere else, and fusermount3 needs
-    /// its set-user-ID bit. Only the daemon is asked to stop; it ends the programs that it started itself.
+    /// its set-user-ID bit. Only the daemon is stopped: its helpers end with it by themselves, and what a click
+    /// in a notice or in the panel opened, which runs in the unit as well, is the person's.
     var text: String {
         let settings = environment.sorted { $0.key < $1.key }.map {
             "Environment=\(Self.quoted("\($0.key)=\($0.value)"))\n"
@@ -55,7 +56,10 @@ struct ServiceUnit: Hashable, Sendable {
             WatchdogSec=3min
             TimeoutStartSec=10min
             TimeoutStopSec=2min
-            KillMode=mixed
+            # A file manager that was opened from here, with all that was opened from there, is no part of
+            # the mount: it neither ends with it nor takes it along.
+            KillMode=process
+            OOMPolicy=continue
 
             [Install]
             WantedBy=default.target
@@ -74,6 +78,6 @@ struct ServiceUnit: Hashable, Sendable {
             default: result.unicodeScalars.append(scalar)
             }
         }
-        return result == word && !word.utf8.contains(UInt8(ascii: " ")) ? word : "\"\(result)\""
+        return "\"\(result)\""
     }
 }

@@ -10,7 +10,7 @@ struct UserServices: Sendable {
     private let systemctl: String
     private let environment: [String: String]
     /// Where the person's own units lie.
-    private let folder: String
+    private var folder: String
 
     private var file: String { "\(folder)/\(ServiceUnit.name)" }
 
@@ -28,9 +28,8 @@ struct UserServices: Sendable {
             )
         }
         self.systemctl = systemctl
-        // XDG_CONFIG_HOME of the session is where its systemd looks, too.
-        let config = try Folders(environment: environment).config as NSString
-        folder = config.deletingLastPathComponent + "/systemd/user"
+        // Until systemd says where it looks itself.
+        folder = try Folders(environment: environment).home + "/.config/systemd/user"
         let result = try await ask(["daemon-reload"])
         guard result.status == 0 else {
             throw Failure(
@@ -39,11 +38,24 @@ struct UserServices: Sendable {
                     + "systemd runs at all, add `oort mount` to your session's autostart."
             )
         }
+        // This program's own environment may name other folders than the session's.
+        if let folder = Self.folder(inSearchPath: try await show("UnitPath")) {
+            self.folder = folder
+        }
+    }
+
+    /// The folder of the person's own units in the list of those in which systemd looks, which begins with
+    /// its neighbour; nil where it does not.
+    static func folder(inSearchPath list: String) -> String? {
+        guard list.hasPrefix("/"), let end = list.range(of: "/systemd/user.control") else {
+            return nil
+        }
+        return list[..<end.lowerBound] + "/systemd/user"
     }
 
     /// Writes the unit, unless the packaged one is the same, and has it started at each login.
     ///
-    /// - Throws: `Failure` when it cannot be written or systemd refuses it.
+    /// - Throws: `Failure` when it cannot be written, or systemd refuses it or takes another one.
     func enable(_ unit: ServiceUnit) async throws(Failure) {
         let packaged = try? String(
             contentsOfFile: "\(Self.packagedFolder)/\(ServiceUnit.name)",
@@ -68,6 +80,20 @@ struct UserServices: Sendable {
             )
         }
         try await change(["daemon-reload"])
+        let taken = try await show("FragmentPath", of: ServiceUnit.name)
+        guard (try? String(contentsOfFile: taken, encoding: .utf8)) == unit.text else {
+            try? FileManager.default.removeItem(atPath: file)
+            try await change(["daemon-reload"])
+            throw Failure(
+                taken.isEmpty
+                    ? "Your systemd does not look for units in \(folder): nothing is installed."
+                    : "Your systemd takes another unit, \(taken), before the one of this program: "
+                        + "nothing is installed.",
+                advice: taken.isEmpty
+                    ? "Where it looks: systemctl --user show --property=UnitPath"
+                    : "Remove that one, and try again."
+            )
+        }
         try await change(["enable", ServiceUnit.name])
     }
 
@@ -103,6 +129,14 @@ struct UserServices: Sendable {
             try await change(["daemon-reload"])
         }
         return isEnabled || isActive || isOwn
+    }
+
+    /// A property of systemd's own, or of a unit; empty where it has none.
+    private func show(_ property: String, of unit: String? = nil) async throws(Failure) -> String {
+        let units = unit.map { [$0] } ?? []
+        let result = try await ask(["show", "--property=\(property)", "--value"] + units)
+        return String(decoding: result.output, as: UTF8.self)
+            .trimmingCharacters(in: .whitespacesAndNewlines)
     }
 
     private func change(_ arguments: [String]) async throws(Failure) {
