@@ -4,8 +4,8 @@ import os
 
 import pytest
 
-from machine import alive, eventually
-from session import children
+from machine import OORT, alive, eventually
+from session import DESKTOP, children
 from test_conflicts import make
 from test_disks import disk
 from test_sign_in import browse
@@ -19,11 +19,11 @@ def test_a_conflict_is_told_once_and_shown_by_a_click(machine, clouds, session):
     machine.login(cloud)
     machine.mount()
     drive = machine.ready(cloud)
-    path, copy = make(machine, clouds, cloud, drive, "both & <b>.txt")
+    path, copy = make(machine, clouds, cloud, drive, "both & <b> \\74i\\76 \\377.txt")
     notice, = eventually(session.notices, "the conflict is told")
     assert "Two versions in drive" in notice
     # Markup of the specification's: what a name has of it is text.
-    assert "both &amp; &lt;b&gt; (conflicted copy" in notice
+    assert "both &amp; &lt;b&gt; \\74i\\76 \\377 (conflicted copy" in notice, notice
     session.click(1)
     assert eventually(session.opened, "the folder is shown") == [str(drive)]
     # A notice that was shown is not repeated when the mount starts again.
@@ -40,6 +40,25 @@ def test_a_conflict_is_told_once_and_shown_by_a_click(machine, clouds, session):
         lambda: len(session.opened()) > 1 and session.opened(), "the browser opens")
     browse(opened[1])
     eventually(lambda: machine.account(cloud)["state"] != "trouble", "it is signed in again")
+
+
+def test_the_entry_of_the_desktops_menu_opens_the_persons_mount(machine, clouds, session):
+    (session.folder / "bin" / "oort").symlink_to(OORT)
+    machine.login("drive")
+    machine.mount()
+    machine.ready("drive")
+    machine.run(DESKTOP.parent / "open-clouds")
+    assert session.opened() == [str(machine.mount_point)]
+    machine.unmount()
+    # What cannot be mounted is said, as it is.
+    (session.folder / "bin" / "oort").unlink()
+    program = session.folder / "bin" / "oort"
+    program.write_text("#!/bin/sh\n[ \"$1\" = mount ] || exit 5\n"
+                       "printf '%s\\n' 'oort: <b> \\74i\\76' >&2\nexit 1\n")
+    program.chmod(0o755)
+    machine.run(DESKTOP.parent / "open-clouds", status=1)
+    notice, = session.notices()
+    assert '"Oort" "&lt;b&gt; \\74i\\76"' in notice
 
 
 def test_a_notice_that_was_not_shown_is_shown_later(machine, clouds, session):

@@ -313,6 +313,9 @@ def test_names_are_no_markup_in_notifications():
     entry = oort_files.entries([oort_files.State()])[0]
     oort._performed(entry, "/c/x", 1, "", "oort: <b>a & b</b>.txt is not there")
     assert loop.commands[-1][-1] == "&lt;b&gt;a &amp; b&lt;/b&gt;.txt is not there"
+    # The program would make letters of what follows a backslash, and dies of what is no UTF-8.
+    oort._performed(entry, "/c/x", 1, "", "oort: \\74b\\76 \udcff is not there\nor gone")
+    assert loop.commands[-1][-1] == "\\\\74b\\\\76 \\\\u{dcff} is not there\nor gone"
 
 
 # What a file manager's Python is: the system's, with GIO.
@@ -454,6 +457,9 @@ def test_what_fails_in_a_menu_is_shown(machine, clouds, folder):
     (programs / "oort").chmod(0o755)
     machine.run(FILES / "file-action", "pin", "/etc/passwd", status=1)
     assert "&lt;b&gt;a &amp; b&lt;/b&gt;.txt is not there" in told.read_text()
+    (programs / "oort").write_text("#!/bin/sh\nprintf 'oort: %s\\377' '\\74b' >&2\nexit 1\n")
+    machine.run(FILES / "file-action", "pin", "/etc/passwd", status=1)
+    assert told.read_text().endswith("\\\\74b\n")
     (programs / "oort").unlink()
     (programs / "oort").symlink_to(OORT)
     machine.run(FILES / "file-action", "remove", "/etc/passwd", status=2)

@@ -81,11 +81,21 @@ def account_path(path, mounts):
 
 
 def shown(text):
-    """A name in one line, without what breaks lines or turns the reading direction."""
+    """A name in one line, without what breaks lines, turns the reading direction or is no UTF-8."""
     return "".join(
         f"\\u{{{ord(letter):x}}}"
-        if unicodedata.category(letter) in ("Cc", "Zl", "Zp") or letter in TURNING else letter
+        if unicodedata.category(letter) in ("Cc", "Cs", "Zl", "Zp") or letter in TURNING else letter
         for letter in text)
+
+
+def notice(title, text):
+    """The program that shows words for a moment.
+
+    It reads backslashes in what stands below the title, and desktops read that as markup.
+    """
+    words = "\n".join(shown(line) for line in text.strip().split("\n"))
+    body = html.escape(words, quote=False).replace("\\", "\\\\")
+    return ["notify-send", "--app-name=Oort", "--icon=oort", "--", shown(title), body]
 
 
 def folders(path):
@@ -361,7 +371,7 @@ class Oort:
             address = json.loads(out)["url"]
             self._tell("The link is copied" if self.copy(address) else "The link", address)
         elif entry.name == "versions":
-            self._show(f"Versions of {os.path.basename(path)}", out)
+            self._show(f"Versions of {shown(os.path.basename(path))}", out)
         if entry.name in ("mine", "theirs", "both"):
             for mount in self._mounts():
                 if account_path(path, [mount]):
@@ -369,10 +379,7 @@ class Oort:
         self.forget(path)
 
     def _tell(self, title, text):
-        """Shows words for a moment; desktops read what stands below the title as markup."""
-        words = html.escape(text, quote=False)
-        self.loop.run(["notify-send", "--app-name=Oort", "--icon=oort", "--", title, words], "",
-                      lambda *_: None)
+        self.loop.run(notice(title, text), "", lambda *_: None)
 
     def _show(self, title, text):
         """Shows a longer text, where there is no window for it as words."""

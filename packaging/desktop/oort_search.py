@@ -5,7 +5,6 @@ nothing by itself: `oort search` does, which asks no service.
 """
 
 import collections
-import html
 import json
 import os
 import sys
@@ -170,9 +169,7 @@ class Provider:
         self.loop.run(["xdg-open", Gio.File.new_for_path(path).get_uri()], "", opened)
 
     def _tell(self, text, done):
-        self.loop.run(
-            ["notify-send", "--app-name=Oort", "--icon=oort", "--", "Oort", html.escape(text)],
-            "", lambda *_: done())
+        self.loop.run(oort_files.notice("Oort", text), "", lambda *_: done())
 
 
 class Service(Gio.Application):

@@ -511,9 +511,7 @@ class Tray:
 
     def _failed(self, code, error):
         if code:
-            words = html.escape(error.removeprefix("oort: ").strip())
-            self.loop.run(["notify-send", "--app-name=Oort", "--icon=oort", "--", "Oort", words], "",
-                          lambda *_: None)
+            self.loop.run(oort_files.notice("Oort", error.removeprefix("oort: ")), "", lambda *_: None)
 
 
 def icon_folder():

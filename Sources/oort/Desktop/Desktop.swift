@@ -120,18 +120,25 @@ struct Desktop: Sendable {
         }
     }
 
-    /// A body as the desktop notifications' specification has it: a little markup, and text escaped.
+    /// A body as `notify-send` takes it: the markup of the desktop notifications' specification, in which
+    /// backslashes begin escapes.
+    ///
+    /// Names in it must be one line each already.
     static func markup(_ text: String) -> String {
-        var result = ""
-        for character in TerminalText.lines(text) {
-            switch character {
-            case "&": result += "&amp;"
-            case "<": result += "&lt;"
-            case ">": result += "&gt;"
-            default: result.append(character)
-            }
+        var result = String.UnicodeScalarView()
+        // Scalars, since to Swift a letter and a mark that joins it are one character.
+        for scalar in TerminalText.lines(text).unicodeScalars {
+            let words =
+                switch scalar {
+                case "&": "&amp;"
+                case "<": "&lt;"
+                case ">": "&gt;"
+                case "\\": "\\\\"
+                default: String(scalar)
+                }
+            result.append(contentsOf: words.unicodeScalars)
         }
-        return result
+        return String(result)
     }
 
     /// Asks logind to wait with sleep and shutdown while the returned program runs; nil where logind cannot
@@ -147,19 +154,63 @@ struct Desktop: Sendable {
         ) { _, _ in }
     }
 
-    /// Does what the person clicked.
-    func perform(_ action: Notice.Action) {
+    /// Does what the person clicked, and returns whether that succeeded, when the person is done.
+    func perform(_ action: Notice.Action) async -> Bool {
+        let environment = await windowEnvironment()
         var program: Program
         switch action {
         case .show(let folder):
-            guard let opener else { return }
+            guard let opener else { return false }
             program = Program(opener, [folder], environment: environment)
         case .signIn(let account, let service):
             program = .own(["login", service, "--name", account], environment: environment)
         }
-        // It ends when the person is done.
         program.grouping = .session
-        _ = try? RunningProgram(program)
+        guard let running = try? RunningProgram(program) else { return false }
+        return await running.wait().isSuccess
+    }
+
+    /// What a program needs to show a window.
+    private static let windowVariables: Set = [
+        "DISPLAY", "WAYLAND_DISPLAY", "XAUTHORITY", "XDG_CURRENT_DESKTOP", "XDG_SESSION_TYPE",
+    ]
+
+    /// The environment of a program that shows windows.
+    ///
+    /// A mount that began before the desktop did does not know where these are shown, but the person's own
+    /// systemd knows by now.
+    private func windowEnvironment() async -> [String: String] {
+        guard environment["DISPLAY"] == nil, environment["WAYLAND_DISPLAY"] == nil,
+            let systemctl = Program.find("systemctl", environment),
+            let said = await Program(
+                systemctl,
+                ["--user", "show-environment"],
+                environment: environment
+            ).outcome(timeLimit: .seconds(5)), said.status == 0
+        else { return environment }
+        let known = Self.variables(String(decoding: said.output, as: UTF8.self))
+        return environment.merging(known.filter { Self.windowVariables.contains($0.key) }) { $1 }
+    }
+
+    /// The variables that `systemctl show-environment` lists; values that are no plain words stand as
+    /// `$'…'`, with backslashes.
+    static func variables(_ list: String) -> [String: String] {
+        var result: [String: String] = [:]
+        for line in list.split(separator: "\n") {
+            guard let (name, value) = line.cut(atFirst: "=") else { continue }
+            guard value.hasPrefix("$'"), value.hasSuffix("'"), value.count > 2 else {
+                result[String(name)] = String(value)
+                continue
+            }
+            var plain = ""
+            var isEscaped = false
+            for letter in value.dropFirst(2).dropLast() {
+                isEscaped = letter == "\\" && !isEscaped
+                if !isEscaped { plain.append(letter) }
+            }
+            result[String(name)] = plain
+        }
+        return result
     }
 }
 

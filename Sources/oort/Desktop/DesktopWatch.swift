@@ -85,14 +85,31 @@ actor DesktopWatch {
         )
         let news = board.news(in: notices, at: Date())
         for notice in Notice.gathered(news) {
-            let desktop = desktop
-            if let program = desktop.show(notice, clicked: { desktop.perform($0) }) {
+            if let program = desktop.show(notice, clicked: { self.clicked(notice, $0) }) {
                 shown.append((notice, program))
             } else {
                 board.failed(notice, at: Date())
             }
         }
         while shown.count > Self.mostShown { shown.removeFirst().program.end() }
+        keep(since: before)
+    }
+
+    /// Does what a click asks for; where that does not succeed, the notice counts as not shown.
+    private nonisolated func clicked(_ notice: Notice, _ action: Notice.Action) {
+        // Owned by nothing: ends with the program that the person sees.
+        Task { [desktop, weak self] in
+            if await !desktop.perform(action) { await self?.clickFailed(notice) }
+        }
+    }
+
+    private func clickFailed(_ notice: Notice) {
+        logger.info(
+            "what a notice offers did not succeed",
+            metadata: ["title": "\(notice.title)"]
+        )
+        let before = board.keys
+        board.failed(notice, at: Date())
         keep(since: before)
     }
 

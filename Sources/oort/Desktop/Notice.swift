@@ -90,7 +90,7 @@ extension Notice {
             let example = group.examples.first
             let count =
                 group.count == 1 ? "1 change is" : "\(group.count) changes are"
-            let place = example.map { "\n\($0.path)" } ?? ""
+            let place = example.map { "\n\(TerminalText.line($0.path))" } ?? ""
             return Notice(
                 key: "refused/\(account.name)/\(reason)",
                 title: reason == full
@@ -109,7 +109,7 @@ extension Notice {
                 key: "conflict/\(path)",
                 title: "Two versions in \(account.name)",
                 body: "A file was changed here and in the cloud. Yours is kept beside the "
-                    + "cloud's:\n\(path)",
+                    + "cloud's:\n\(TerminalText.line(path))",
                 isConflict: true,
                 action: .show(Self.folder(of: path))
             )
@@ -153,9 +153,6 @@ struct NoticeBoard: Codable, Hashable, Sendable {
 
     private enum CodingKeys: CodingKey { case told }
 
-    /// How often one notice is tried in vain.
-    static let mostTries = 10
-
     /// The notices that were not shown yet; from now on they count as shown, unless `failed` says
     /// otherwise.
     mutating func news(in notices: [Notice], at now: Date) -> [Notice] {
@@ -168,7 +165,7 @@ struct NoticeBoard: Codable, Hashable, Sendable {
         let new = notices.filter { notice in
             guard told[notice.key] == nil else { return false }
             guard let failure = failures[notice.key] else { return true }
-            return failure.count < Self.mostTries && failure.next <= now
+            return failure.next <= now
         }
         let isNew = Set(new.map(\.key))
         for notice in notices where told[notice.key] != nil || isNew.contains(notice.key) {
@@ -178,7 +175,7 @@ struct NoticeBoard: Codable, Hashable, Sendable {
     }
 
     /// The desktop did not show it: it is news again after a while, at first some seconds, then up to
-    /// ten minutes, until it was tried often enough.
+    /// ten minutes.
     mutating func failed(_ notice: Notice, at now: Date) {
         for key in [notice.key] + notice.others {
             told[key] = nil
