@@ -93,6 +93,24 @@ class Loop:
         process.communicate_utf8_async(text, None, ended)
         return process
 
+    def open(self, address, done):
+        """Opens an address in its program, which stays for as long as the person likes; hears whether it
+        was opened.
+
+        It has nothing of this program: a pipe that ended with this one would end it, too.
+        """
+        pipes = Gio.SubprocessFlags
+        try:
+            process = Gio.Subprocess.new(["xdg-open", address], pipes.STDOUT_SILENCE | pipes.STDERR_SILENCE)
+        except GLib.Error:
+            return done(False)
+
+        def ended(source, result):
+            source.wait_finish(result)
+            done(source.get_successful())
+
+        process.wait_async(None, ended)
+
     def give(self, command, text):
         """Runs a program that takes a text, and waits for nothing: it may stay for as long as it likes."""
         pipes = Gio.SubprocessFlags

@@ -159,14 +159,14 @@ class Provider:
         self.loop.run([self.program, "status", "--json"], "", known, seconds=PATIENCE)
 
     def _open(self, path, done):
-        def opened(code, out, error):
-            if code:
-                self._tell(f"{oort_files.shown(path)} was not opened. {error.strip()}", done)
-            else:
+        def opened(is_open):
+            if is_open:
                 done()
+            else:
+                self._tell(f"{oort_files.shown(path)} was not opened.", done)
 
         # As an address, which begins with no dash and holds no letter that means something else.
-        self.loop.run(["xdg-open", Gio.File.new_for_path(path).get_uri()], "", opened)
+        self.loop.open(Gio.File.new_for_path(path).get_uri(), opened)
 
     def _tell(self, text, done):
         self.loop.run(oort_files.notice("Oort", text), "", lambda *_: done())

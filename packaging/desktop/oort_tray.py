@@ -459,9 +459,12 @@ class Tray:
     def _act(self, act):
         kind, path = act
         if kind == "open":
+            def opened(is_open):
+                self._failed(not is_open, f"{oort_files.shown(path)} was not opened.")
+
             # As an address, which begins with no dash.
             address = Gio.File.new_for_path(path).get_uri()
-            self._with_display(lambda: self._run(["xdg-open", address]))
+            self._with_display(lambda: self.loop.open(address, opened))
         elif kind == "page":
             self._with_display(self._show_page)
         else:
