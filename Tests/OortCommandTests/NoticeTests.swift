@@ -29,8 +29,8 @@ struct NoticeTests {
         )
     }
 
-    private func notices(_ report: StatusReport, signedOut: Set<String> = []) -> [Notice] {
-        Notice.all(in: report, signedOut: signedOut) { $0 == "drive" }
+    private func notices(_ report: StatusReport) -> [Notice] {
+        Notice.all(in: report) { $0 == "drive" }
     }
 
     private func group(_ reason: String?, count: Int = 1, needsPerson: Bool = true) -> PendingGroup
@@ -66,18 +66,59 @@ struct NoticeTests {
         report.mount?.trouble = "no room"
         report.accounts[0].trouble = "Signed out"
         report.accounts[0].state = .trouble
+        report.accounts[0].signIn = "oort login drive --name a"
         #expect(
-            notices(report, signedOut: ["a"]).map(\.action) == [
+            notices(report).map(\.action) == [
                 .show("/m"), .signIn(account: "a", service: "drive"),
             ]
         )
         report.accounts[0].service = "sftp"
-        #expect(notices(report, signedOut: ["a"]).last?.action == .show("/m/a"))
+        #expect(notices(report).last?.action == .show("/m/a"))
+        report.accounts[0].signIn = nil
+        report.accounts[0].trouble = nil
         report.accounts[0].state = .attention
         report.accounts[0].waiting = [group("the name is too long", count: 12)]
         let refused = notices(report).last
         #expect(refused?.action == .show("/m/a/folder"))
         #expect(refused?.body.hasPrefix("12 changes are only on this machine: the name") == true)
+    }
+
+    @Test("whatever the exit code of the status calls a person for is told, and has a line")
+    func complete() throws {
+        func changed(_ change: (inout StatusReport) -> Void) -> StatusReport {
+            var report = report
+            change(&report)
+            return report
+        }
+        #expect(Need.all(in: report).isEmpty && StatusOutcome(report) == .complete)
+        let reports = [
+            changed { $0.mount?.trouble = "no room" },
+            changed { $0.mount?.foldersAside = ["/s/staged.1"] },
+            changed { $0.mount?.foundBeneath = "/m.found" },
+            changed { $0.mount?.keptAboveLimit = 5 },
+            // The list of accounts was lost, with changes that wait.
+            changed {
+                $0.accounts[0].state = .trouble
+                $0.accounts[0].trouble = "Not signed in"
+                $0.accounts[0].pendingCount = 2
+            },
+            changed { $0.accounts[0].trouble = "The disk has damaged a file" },
+            changed { $0.accounts[0].state = .trouble },
+            changed { $0.accounts[0].state = .attention },
+            changed { $0.accounts[0].refusedCount = 1 },
+            changed { $0.accounts[0].waiting = [group(nil)] },
+            changed { $0.accounts[0].conflicts = ["/m/a/x"] },
+        ]
+        for report in reports {
+            let needs = Need.all(in: report)
+            #expect(StatusOutcome(report) == .needsPerson)
+            #expect(needs.count == 1 && needs.first?.line.isEmpty == false)
+            #expect(notices(report).map(\.key) == needs.map(\.key))
+        }
+        let lost = try #require(notices(reports[4]).first)
+        #expect(lost.title == "a needs you" && lost.isUrgent)
+        #expect(lost.body == "Not signed in Only on this machine: 2 changes.")
+        #expect(notices(reports[1]).first?.action == .show("/s/staged.1"))
     }
 
     @Test("many conflicts at once are one notice")

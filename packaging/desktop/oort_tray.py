@@ -152,32 +152,14 @@ def state_of(report, code):
 
 def needs(report):
     """What needs a person, a line for each."""
-    mount = report["mount"]
     lines = []
-    if mount.get("trouble"):
-        lines.append(Line(f"Your files cannot be written: {mount['trouble']}",
-                          ("open", mount["mount_point"])))
-    for folder in mount.get("folders_aside") or []:
-        lines.append(Line(f"Put aside, and not in the cloud: {folder}", ("open", folder)))
-    for account in report["accounts"]:
-        name = account["name"]
-        if account["state"] == "trouble":
-            lines.append(Line(f"{name}: {account.get('trouble') or 'it needs you'}", ("page", "")))
-            continue
-        for group in account.get("waiting") or []:
-            if group["needs_person"]:
-                changes = counted(group["count"], "change is", "changes are")
-                words = f"{name}: {changes} only here: {group.get('reason') or group['next']}"
-                examples = group.get("examples") or []
-                act = ("open", os.path.dirname(examples[0]["path"])) if examples else ("page", "")
-                lines.append(Line(words, act))
-        for path in account.get("conflicts") or []:
-            lines.append(Line(f"Two versions in {name}: {os.path.basename(path)}",
-                              ("open", os.path.dirname(path))))
+    for need in report.get("needs") or []:
+        act = ("open", need["folder"]) if need.get("folder") and not need["is_sign_in"] else ("page", "")
+        lines.append(Line(need["line"], act, "dialog-warning"))
     if len(lines) > MOST_LINES:
         rest = len(lines) - MOST_LINES + 1
-        lines[MOST_LINES - 1:] = [Line(f"{rest:,} more need you", ("page", ""))]
-    return [line._replace(icon="dialog-warning") for line in lines]
+        lines[MOST_LINES - 1:] = [Line(f"{rest:,} more need you", ("page", ""), "dialog-warning")]
+    return lines
 
 
 def account_line(account, mount):

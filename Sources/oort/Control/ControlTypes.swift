@@ -8,6 +8,8 @@ struct StatusReport: Codable, Hashable, Sendable {
     var died: DiedMount?
     /// Every account that is signed in, or of which something is kept, by name.
     var accounts: [AccountStatus]
+    /// All that waits for a person, most urgent first; nil where no mount runs.
+    var needs: [Need]?
 }
 
 /// A mount that crashed, was killed, or ended with the machine.

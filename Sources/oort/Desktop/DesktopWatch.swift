@@ -6,13 +6,6 @@ import Logging
 ///
 /// Isolation: an actor; `run` is its life.
 actor DesktopWatch {
-    /// The state of a mount that a person at the desktop has to know.
-    struct View: Sendable {
-        var report: StatusReport
-        /// The accounts at which somebody has to sign in.
-        var signedOut: Set<String>
-    }
-
     /// How long after a change the mount is looked at, so that many changes are one look.
     private static let pause = Duration.seconds(2)
     /// How often it is looked at when nothing changes here: not all troubles come with a change.
@@ -47,7 +40,7 @@ actor DesktopWatch {
     }
 
     /// Looks after each of the `changes`, and every now and then, until its task is cancelled.
-    func run(changes: AsyncStream<Void>, look: @Sendable () async -> View) async {
+    func run(changes: AsyncStream<Void>, look: @Sendable () async -> StatusReport) async {
         let (looks, due) = AsyncStream<Void>.makeStream(bufferingPolicy: .bufferingNewest(1))
         // It asks for itself how the mount is.
         let tray = desktop.showTray()
@@ -59,9 +52,9 @@ actor DesktopWatch {
             }
             due.yield()
             for await _ in looks {
-                let view = await look()
-                tell(view)
-                delaySleep(view.report)
+                let report = await look()
+                tell(report)
+                delaySleep(report)
                 guard (try? await Task.sleep(for: Self.pause)) != nil else { break }
             }
             group.cancelAll()
@@ -74,15 +67,11 @@ actor DesktopWatch {
         (lock, shown) = (nil, [])
     }
 
-    private func tell(_ view: View) {
+    private func tell(_ report: StatusReport) {
         guard desktop.notifier != nil else { return }
         let before = board.keys
         noteEnded()
-        let notices = Notice.all(
-            in: view.report,
-            signedOut: view.signedOut,
-            canSignIn: canSignIn
-        )
+        let notices = Notice.all(in: report, canSignIn: canSignIn)
         let news = board.news(in: notices, at: Date())
         for notice in Notice.gathered(news) {
             if let program = desktop.show(notice, clicked: { self.clicked(notice, $0) }) {

@@ -24,8 +24,6 @@ struct Notice: Hashable, Sendable {
     /// What a click does; nil where nothing helps but the words.
     var action: Action?
     /// How long after its cause was last seen it counts as the same one.
-    ///
-    /// A refusal is not seen while it is tried again, every ten minutes.
     var memory = Duration.seconds(60)
     /// The keys of other notices that are shown as part of this one.
     var others: [String] = []
@@ -37,87 +35,28 @@ extension Notice {
 
     /// Everything that a person has to know of a mount, most urgent first.
     ///
-    /// `signedOut` names the accounts that a person has to sign in to; `canSignIn` says whether a service's
-    /// sign-in needs nothing but a browser.
+    /// `canSignIn` says whether a service's sign-in needs nothing but a browser.
     static func all(
         in report: StatusReport,
-        signedOut: Set<String>,
         canSignIn: (_ service: String) -> Bool
     ) -> [Notice] {
-        guard let mount = report.mount else { return [] }
-        var notices: [Notice] = []
-        if let trouble = mount.trouble {
-            notices.append(
-                Notice(
-                    key: "disk",
-                    title: "Your files cannot be written",
-                    body: trouble,
-                    isUrgent: true,
-                    action: .show(mount.mountPoint),
-                    // While room comes and goes it is one trouble.
-                    memory: .seconds(600)
-                )
-            )
-        }
-        for account in report.accounts {
-            let folder = "\(mount.mountPoint)/\(account.name)"
-            if signedOut.contains(account.name), let trouble = account.trouble {
-                notices.append(
-                    Notice(
-                        key: "sign-in/\(account.name)",
-                        title: "\(account.name) is signed out",
-                        body: trouble,
-                        isUrgent: true,
-                        action: canSignIn(account.service)
-                            ? .signIn(account: account.name, service: account.service)
-                            : .show(folder)
-                    )
-                )
+        let services = report.accounts.map { ($0.name, $0.service) }
+        return Need.all(in: report).map { need in
+            let service = need.account.flatMap { name in services.first { $0.0 == name }?.1 }
+            var action = need.folder.map(Action.show)
+            if need.isSignIn, let account = need.account, let service, canSignIn(service) {
+                action = .signIn(account: account, service: service)
             }
-            notices += refusals(account, folder)
-            notices += conflicts(account, folder)
-        }
-        return notices
-    }
-
-    /// What the service refuses for good, a notice for each reason.
-    private static func refusals(_ account: AccountStatus, _ folder: String) -> [Notice] {
-        let full = SyncWords.errorWords("\(ProviderError.Kind.quotaExceeded)")
-        // For an account without a sign-in, only that is said.
-        guard account.state != .trouble else { return [] }
-        return (account.waiting ?? []).filter { $0.needsPerson && $0.reason != nil }.map { group in
-            let reason = group.reason ?? ""
-            let example = group.examples.first
-            let count =
-                group.count == 1 ? "1 change is" : "\(group.count) changes are"
-            let place = example.map { "\n\(TerminalText.line($0.path))" } ?? ""
             return Notice(
-                key: "refused/\(account.name)/\(reason)",
-                title: reason == full
-                    ? "\(account.name) is full" : "Not everything goes to \(account.name)",
-                body: "\(count) only on this machine: \(reason).\(place)",
-                isUrgent: reason == full,
-                action: .show(example.map { Self.folder(of: $0.path) } ?? folder),
-                memory: .seconds(3600)
+                key: need.key,
+                title: need.title,
+                body: need.words + (need.path.map { "\n\(TerminalText.line($0))" } ?? ""),
+                isUrgent: need.isUrgent,
+                isConflict: need.isConflict,
+                action: action,
+                memory: .seconds(need.memory)
             )
         }
-    }
-
-    private static func conflicts(_ account: AccountStatus, _ folder: String) -> [Notice] {
-        account.conflicts.map { path in
-            Notice(
-                key: "conflict/\(path)",
-                title: "Two versions in \(account.name)",
-                body: "A file was changed here and in the cloud. Yours is kept beside the "
-                    + "cloud's:\n\(TerminalText.line(path))",
-                isConflict: true,
-                action: .show(Self.folder(of: path))
-            )
-        }
-    }
-
-    private static func folder(of path: String) -> String {
-        (path as NSString).deletingLastPathComponent
     }
 
     /// The same with many conflicts in one notice.

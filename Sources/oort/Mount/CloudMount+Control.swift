@@ -45,6 +45,7 @@ extension CloudMount {
             kept = kept.addingSaturating(min(sums.cachedBytes, sums.bytesHere))
         }
         if kept > options.settings.cacheSize.bytes { report.mount?.keptAboveLimit = kept }
+        report.needs = Need.all(in: report)
         return report
     }
 

@@ -305,14 +305,7 @@ final class CloudMount: MountedClouds {
             canSignIn: { Services.named($0)?.oauth != nil },
             logger: logger
         )
-        await watch.run(changes: changed.stream) { [self] in
-            var signedOut: Set<String> = []
-            for account in accounts.withLock({ Array($0.values) })
-            where await account.engine.trouble?.needsPerson == true {
-                signedOut.insert(account.name)
-            }
-            return DesktopWatch.View(report: await status(), signedOut: signedOut)
-        }
+        await watch.run(changes: changed.stream) { [self] in await status() }
     }
 
     /// What is to be kept here may be something else now.

@@ -13,13 +13,9 @@ enum StatusOutcome: Int32 {
 
     /// What a report says in all.
     init(_ report: StatusReport) {
-        guard let mount = report.mount else {
+        if report.mount == nil {
             self = .notMounted
-            return
-        }
-        if mount.trouble != nil || mount.foldersAside?.isEmpty == false || mount.foundBeneath != nil
-            || mount.keptAboveLimit != nil || report.accounts.contains(where: \.needsPerson)
-        {
+        } else if !Need.all(in: report).isEmpty {
             self = .needsPerson
         } else if report.accounts.contains(where: \.isBusy) {
             self = .pending
@@ -33,15 +29,6 @@ enum StatusOutcome: Int32 {
 }
 
 extension AccountStatus {
-    /// Whether something waits for a person.
-    var needsPerson: Bool {
-        switch state {
-        case .trouble, .attention: return true
-        case .notMounted, .reading, .upToDate, .paused, .syncing, .offline: break
-        }
-        return refusedCount ?? 0 > 0 || !conflicts.isEmpty || trouble != nil && state != .offline
-    }
-
     /// Whether it is not known yet that the cloud has everything.
     var isBusy: Bool { pendingCount > 0 || state == .reading || state == .syncing }
 }
