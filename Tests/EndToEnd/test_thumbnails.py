@@ -158,6 +158,9 @@ def test_a_folder_that_a_file_manager_lists(machine, clouds, cloud, desktop, pho
     # The listing has the same names, and the kernel still knows it; the maker of thumbnails asks.
     assert desktop.make(pictures[1]).returncode == 1
     eventually(lambda: desktop.thumbnail(pictures[1]), "it came anew")
+    # With the account its pictures go.
+    machine.oort("logout", cloud)
+    assert not [file for file in desktop.cache.glob("*/*.png") if texts(file)["Software"] == "Oort"]
 
 
 @pytest.mark.parametrize("cloud", CLOUDS)

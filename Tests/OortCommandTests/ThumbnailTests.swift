@@ -70,4 +70,36 @@ struct ThumbnailTests {
         )
         #expect(files == [ThumbnailFolder.name(of: address)])
     }
+
+    @Test("of an account that ends none stays, and those of others do")
+    func forgotten() throws {
+        let folder = try TemporaryFolder()
+        let thumbnails = ThumbnailFolder(
+            environment: ["XDG_CACHE_HOME": folder.path],
+            home: "/nowhere"
+        )
+        let png = [UInt8](try #require(Self.pixel))
+        let modified = Timestamp(seconds: 1_700_000_000)
+        let paths = ["/clouds/a b/x.jpg", "/clouds/a b/deep/ä.jpg", "/clouds/a b2/x.jpg"]
+        let addresses = paths.map { ThumbnailFolder.address(of: $0) }
+        for address in addresses {
+            for size in ThumbnailFolder.Size.allCases {
+                try thumbnails.put(png, size, of: address, modified: modified)
+            }
+        }
+        // What another program made of a file that was here is its own.
+        let other = ThumbnailFolder.address(of: "/clouds/a b/own.jpg")
+        let texts = [("Thumb::URI", other), ("Software", "GNOME::ThumbnailFactory")]
+        let made = try #require(PNGText.replacing(texts, in: png))
+        let place = folder.path + "/thumbnails/large/" + ThumbnailFolder.name(of: other)
+        try Data(made).write(to: URL(filePath: place))
+        try Data("x".utf8).write(to: URL(filePath: folder.path + "/thumbnails/large/x.png"))
+        thumbnails.forget(below: "/clouds/a b")
+        #expect(addresses.map { thumbnails.has($0, modified: modified) } == [false, false, true])
+        #expect(FileManager.default.fileExists(atPath: place))
+        let names = try FileManager.default.contentsOfDirectory(
+            atPath: folder.path + "/thumbnails/normal"
+        )
+        #expect(names == [ThumbnailFolder.name(of: addresses[2])])
+    }
 }

@@ -1,7 +1,9 @@
 import Crypto
 import Foundation
 import OortModel
+import OortProcesses
 import OortSignIn
+import SystemPackage
 
 /// The person's folder of thumbnails, by the Thumbnail Managing Standard of freedesktop.org
 /// (https://specifications.freedesktop.org/thumbnail-spec/latest/).
@@ -91,6 +93,38 @@ struct ThumbnailFolder: Sendable {
             _ = unsafe unlink(made)
             throw error
         }
+    }
+
+    /// Takes away the thumbnails that `put` made of what lies below a folder.
+    ///
+    /// Blocks the thread: every thumbnail is looked at.
+    func forget(below folder: String) {
+        let address = Self.address(of: folder + "/")
+        for size in Size.allCases {
+            let files = "\(path)/\(size.rawValue)"
+            // There may be none.
+            for name in (try? FileManager.default.contentsOfDirectory(atPath: files)) ?? [] {
+                let file = "\(files)/\(name)"
+                guard name.hasSuffix(".png"), let head = Self.head(of: file),
+                    let texts = PNGText.texts(in: head), texts["Software"] == "Oort",
+                    texts["Thumb::URI"]?.begins(with: address) == true
+                else { continue }
+                _ = unsafe unlink(file)
+            }
+        }
+    }
+
+    /// The bytes in which a thumbnail's texts begin; nil for what is no file or cannot be read.
+    private static func head(of file: String) -> [UInt8]? {
+        guard
+            let descriptor = try? FileDescriptor.open(
+                FilePath(file),
+                .readOnly,
+                options: [.noFollow, .nonBlocking, .closeOnExec]
+            )
+        else { return nil }
+        defer { try? descriptor.close() }
+        return descriptor.readAll(atMost: head)
     }
 
     /// Takes away what programs noted of a file that they could not make a thumbnail of.

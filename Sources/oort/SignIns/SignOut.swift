@@ -1,3 +1,5 @@
+import Foundation
+
 /// The end of an account on this machine: its token is revoked, and it is forgotten.
 struct SignOut: Sendable {
     /// The account, as the list has it or, where that was lost, the catalog.
@@ -5,6 +7,7 @@ struct SignOut: Sendable {
     private let accounts: Accounts
     private let control: ControlClient
     private let resting: RestingState
+    private let surroundings: Surroundings
 
     /// A sign-out of the account of this name; nothing is changed yet.
     ///
@@ -16,6 +19,7 @@ struct SignOut: Sendable {
         let kept =
             control.isMountRunning ? try await control.keptAccounts() : try resting.keptAccounts()
         account = try accounts.account(named: name, kept: kept)
+        self.surroundings = surroundings
         self.accounts = accounts
         self.control = control
         self.resting = resting
@@ -36,11 +40,27 @@ struct SignOut: Sendable {
         if most > 0, try await onlyHere().count > most { throw Self.hasMore(account.name) }
         // No work is given up before the sign-out is certain, and no account is signed out before it is
         // certain that nothing would be lost.
+        let mounted = try? await control.status().mount?.mountPoint
         if most == 0 { try await forget(givingUp: most) }
         let warning = try await accounts.remove(account)
         if most > 0 { try await forget(givingUp: most) }
         await accounts.shutdown()
+        try? await forgetThumbnails(of: mounted ?? surroundings.usualMountPoint)
         return warning
+    }
+
+    /// Takes away the services' small pictures of its files, which lie in a folder of the desktop's.
+    private func forgetThumbnails(of mountPoint: String) async throws(Failure) {
+        let thumbnails = ThumbnailFolder(
+            environment: ProcessInfo.processInfo.environment,
+            home: surroundings.folders.home
+        )
+        let name = account.name
+        let usual = surroundings.usualMountPoint
+        try await BlockingWork.run { () throws(Failure) in
+            // The kernel's name of the mount point, and the person's.
+            for top in Set([mountPoint, usual]) { thumbnails.forget(below: "\(top)/\(name)") }
+        }
     }
 
     /// That more came to be only here than the person saw and gave up.
