@@ -20,6 +20,8 @@ from .stage import PROGRAMS, Figure, Options, Sources, Stage
 
 # A program whose runs of one scenario have taken so many seconds is not run again.
 LONG = 20.0
+# Flags that name files of one machine.
+UNSHOWN = ("--oort", "--simulate", "--rclone", "--juicefs", "--output")
 
 
 def arguments() -> argparse.Namespace:
@@ -55,7 +57,8 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--requests", type=pathlib.Path, metavar="FOLDER",
                         help="writes there the requests of each measurement at a simulated service: "
                         "when each began and ended, its bytes up and down, and what it was")
-    for name, words in (("oort", "program"), ("simulate", "simulators"), ("rclone", "rclone")):
+    for name, words in (("oort", "program"), ("simulate", "simulators"), ("rclone", "rclone"),
+                        ("juicefs", "JuiceFS")):
         parser.add_argument(f"--{name}", type=pathlib.Path, required=True, metavar="PATH",
                             help=f"a {words} that is already there")
     return parser.parse_args()
@@ -67,7 +70,7 @@ class Bench:
     def __init__(self, given: argparse.Namespace, folder: pathlib.Path):
         self.options = Options(
             oort=given.oort, simulate=given.simulate, rclone=given.rclone,
-            latency_ms=given.latency, rate=int(given.rate * 1_000_000),
+            juicefs=given.juicefs, latency_ms=given.latency, rate=int(given.rate * 1_000_000),
             runs=given.runs or (1 if given.quick else 3), is_quick=given.quick,
             is_long=given.long, profiles=given.profiles, requests=given.requests)
         self.folder = folder
@@ -175,9 +178,9 @@ def shown_command(words: list[str]) -> str:
     shown = ["scripts/bench"]
     rest = iter(words)
     for word in rest:
-        if word in ("--oort", "--simulate", "--rclone", "--output"):
+        if word in UNSHOWN:
             next(rest, None)
-        elif not word.startswith(("--oort=", "--simulate=", "--rclone=", "--output=")):
+        elif not word.startswith(tuple(f"{flag}=" for flag in UNSHOWN)):
             shown.append(word)
     return shlex.join(shown)
 

@@ -13,11 +13,11 @@ LONGEST = WIDTH - LEFT - 110
 STYLE = """
 text { font-family: system-ui, sans-serif; font-size: 13px; fill: #24292f; }
 .title { font-size: 15px; font-weight: 600; }
-.rclone { fill: #8c959f; } .sshfs, .davfs2 { fill: #bf8700; } .oort { fill: #0969da; }
+.rclone { fill: #8c959f; } .sshfs, .davfs2, .juicefs { fill: #bf8700; } .oort { fill: #0969da; }
 .line { stroke: #d0d7de; }
 @media (prefers-color-scheme: dark) {
   text { fill: #e6edf3; }
-  .rclone { fill: #768390; } .sshfs, .davfs2 { fill: #d29922; } .oort { fill: #58a6ff; }
+  .rclone { fill: #768390; } .sshfs, .davfs2, .juicefs { fill: #d29922; } .oort { fill: #58a6ff; }
   .line { stroke: #444c56; }
 }
 """

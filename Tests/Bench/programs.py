@@ -35,7 +35,7 @@ RCLONE_SERVICE_FLAGS = {
     "onedrive": ["--onedrive-chunk-size", "50M"],
 }
 # What else mounts servers of one kind.
-PEERS = {"sftp": "sshfs", "webdav": "davfs2"}
+PEERS = {"sftp": "sshfs", "webdav": "davfs2", "s3": "juicefs"}
 # The tree stays known for an hour, and several connections serve several programs.
 SSHFS_OPTIONS = (
     "dir_cache=yes,dcache_timeout=3600,dcache_max_size=100000,kernel_cache,entry_timeout=3600,"
@@ -46,6 +46,17 @@ DAVFS_SETTINGS = {
     "delay_upload": "1", "use_locks": "0", "dir_refresh": "3600", "file_refresh": "3600",
     "cache_size": "20000", "table_size": "32768", "buf_size": "64",
 }
+# Its guide to caches advises them, and `juicefs mount --help`.
+JUICEFS_FLAGS = [
+    # What is written is kept here and sent behind that, as with Oort and rclone; by default each
+    # file's close waits until the store has it, which its guide says is slow with small files.
+    "--writeback", "--max-uploads", "32", "--buffer-size", "1G",
+    # The tree stays known to the kernel, as with sshfs.
+    "--attr-cache", "3600s", "--entry-cache", "3600s", "--dir-entry-cache", "3600s",
+    "--readdir-cache",
+    # `find` would count the files of its own at the top.
+    "--hide-internal",
+]
 
 
 class Program(Protocol):

@@ -13,12 +13,13 @@ from collections.abc import Callable
 from . import pictures
 from .cloud import SERVERS, SERVICES, TITLES
 from .programs import (
-    DAVFS_SETTINGS, PEERS, RCLONE_FLAGS, RCLONE_SERVICE_FLAGS, SSHFS_OPTIONS)
+    DAVFS_SETTINGS, JUICEFS_FLAGS, PEERS, RCLONE_FLAGS, RCLONE_SERVICE_FLAGS, SSHFS_OPTIONS)
 from .scenarios import SCENARIOS, Row, Scenario
 from .stage import Figure, Options
 
-PROGRAM_TITLES = {"rclone": "rclone", "sshfs": "sshfs", "davfs2": "davfs2", "oort": "Oort",
-                  "disk": "local disk", "passthrough": "C passthrough"}
+PROGRAM_TITLES = {"rclone": "rclone", "sshfs": "sshfs", "davfs2": "davfs2",
+                  "juicefs": "JuiceFS", "oort": "Oort", "disk": "local disk",
+                  "passthrough": "C passthrough"}
 
 
 def programs_of(service: str) -> list[str]:
@@ -234,6 +235,7 @@ class Report:
                 for service, flags in RCLONE_SERVICE_FLAGS.items()),
             "sshfs": SSHFS_OPTIONS,
             "davfs2": ", ".join(f"{name} {value}" for name, value in DAVFS_SETTINGS.items()),
+            "juicefs": " ".join(JUICEFS_FLAGS),
         }
         for name, value in fields.items():
             text = text.replace("{{" + name + "}}", value)
@@ -282,5 +284,6 @@ class Report:
             next((line.split("  ")[0] for line in output_of(*command).splitlines()
                   if line.lower().startswith(name)), name)
             for name, command in (
-                ("sshfs", ["sshfs", "--version"]), ("davfs2", ["mount.davfs", "--version"]))]
+                ("sshfs", ["sshfs", "--version"]), ("davfs2", ["mount.davfs", "--version"]),
+                ("juicefs", [str(self.options.juicefs), "--version"]))]
         return ", ".join([f"Oort {oort or 'of'} commit {commit}", rclone, *peers])

@@ -109,12 +109,8 @@ class Served:
                 if self.service == "s3":
                     # A store has no folders, but those of its objects.
                     (path / HERE).touch()
-            elif "size" in edit:
-                with open(path, "wb") as file, open("/dev/urandom", "rb") as noise:
-                    for start in range(0, edit["size"], 1 << 20):
-                        file.write(noise.read(min(1 << 20, edit["size"] - start)))
             else:
-                path.write_text(edit["text"])
+                self.write(path, edit)
             # Somebody made it an hour ago: Apache gives what is younger than a second no tag that
             # could guard a read.
             os.utime(path, (before, before))
@@ -127,24 +123,38 @@ class Served:
                 for edit in edits}
             wait_for(lambda: paths <= self.server.names(TOP), "the server lists what is there")
 
+    @staticmethod
+    def write(path: pathlib.Path, edit: Edit) -> None:
+        """Writes the file of an edit."""
+        if "size" not in edit:
+            path.write_text(edit["text"])
+            return
+        with open(path, "wb") as file, open("/dev/urandom", "rb") as noise:
+            for start in range(0, edit["size"], 1 << 20):
+                file.write(noise.read(min(1 << 20, edit["size"] - start)))
+
     def has(self, path: str) -> bool:
         """Whether there is a file at this path below `TOP`."""
         return (self.top / path.lstrip("/")).is_file()
 
+    def found(self) -> dict[str, int] | None:
+        """How many files the server's disk has, and their bytes; nil while a name changes."""
+        sizes = []
+        for place, _, names in os.walk(self.top):
+            for name in names:
+                try:
+                    # What is on its way has another name there.
+                    if ".oort-" not in name and not name.endswith(".partial") and name != HERE:
+                        sizes.append(os.stat(os.path.join(place, name)).st_size)
+                except FileNotFoundError:
+                    return None
+        return {"files": len(sizes), "bytes": sum(sizes)}
+
     def wait(self, seconds: float = 900, **wanted: int) -> None:
         """Returns when the server has exactly so many files or bytes."""
         def is_so() -> bool:
-            sizes = []
-            for place, _, names in os.walk(self.top):
-                for name in names:
-                    try:
-                        # What is on its way has another name there.
-                        if ".oort-" not in name and not name.endswith(".partial") and name != HERE:
-                            sizes.append(os.stat(os.path.join(place, name)).st_size)
-                    except FileNotFoundError:
-                        return False
-            found = {"files": len(sizes), "bytes": sum(sizes)}
-            return all(found[key] == value for key, value in wanted.items())
+            found = self.found()
+            return found is not None and all(found[key] == value for key, value in wanted.items())
 
         wait_for(is_so, f"the server has {wanted}", seconds)
 

@@ -12,13 +12,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from .cloud import SERVERS, Cloud, Edit
+from .juicefs import JuiceFS, Volume
 from .profile import Recording
 from .programs import Davfs, Oort, Program, Rclone, Sshfs
 from .road import Names
 from .server import Served
 
 TICKS = os.sysconf("SC_CLK_TCK")
-PROGRAMS = ["rclone", "sshfs", "davfs2", "oort"]
+PROGRAMS = ["rclone", "sshfs", "davfs2", "juicefs", "oort"]
 
 
 @dataclass
@@ -28,6 +29,7 @@ class Options:
     oort: pathlib.Path
     simulate: pathlib.Path
     rclone: pathlib.Path
+    juicefs: pathlib.Path
     latency_ms: int
     rate: int
     runs: int
@@ -120,19 +122,27 @@ class Stage:
         self.place = folder
         folder.mkdir()
         (folder / "cloud").mkdir()
-        self.cloud: Cloud | Served = (
-            Served(folder / "cloud", service, options.rclone) if service in SERVERS
-            else Cloud(folder / "cloud", options.simulate, service, names))
+        self.cloud = self.make_cloud(folder / "cloud", names, program)
         try:
             makers = {
                 "rclone": (Rclone, options.rclone), "oort": (Oort, options.oort),
                 "sshfs": (Sshfs, pathlib.Path("sshfs")),
-                "davfs2": (Davfs, pathlib.Path("mount.davfs"))}
+                "davfs2": (Davfs, pathlib.Path("mount.davfs")),
+                "juicefs": (JuiceFS, options.juicefs)}
             make, binary = makers[program]
             self.program: Program = make(folder / program, self.cloud, names, binary)
         except BaseException:
             self.cloud.stop()
             raise
+
+    def make_cloud(self, folder: pathlib.Path, names: Names, program: str) -> Cloud | Served:
+        """The account's service or server."""
+        options = self.options
+        if program == "juicefs":
+            return Volume(folder, self.service, options.rclone, names, options.juicefs)
+        if self.service in SERVERS:
+            return Served(folder, self.service, options.rclone)
+        return Cloud(folder, options.simulate, self.service, names)
 
     @property
     def folder(self) -> pathlib.Path:

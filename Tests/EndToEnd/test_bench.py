@@ -16,12 +16,14 @@ from Bench.report import Report  # noqa: E402
 from Bench.scenarios import SCENARIOS  # noqa: E402
 from Bench.stage import Figure, Options  # noqa: E402
 from machine import OORT, SIMULATORS  # noqa: E402
+from servers import TOOLS  # noqa: E402
 
 
 def report():
     report = Report(Options(
-        oort=OORT, simulate=SIMULATORS, rclone=pathlib.Path("/bin/true"), latency_ms=50,
-        rate=20_000_000, runs=3, is_quick=False, is_long=False))
+        oort=OORT, simulate=SIMULATORS, rclone=pathlib.Path("/bin/true"),
+        juicefs=pathlib.Path("/bin/true"), latency_ms=50, rate=20_000_000,
+        runs=3, is_quick=False, is_long=False))
     for scenario in SCENARIOS:
         for service in scenario.services:
             for row in scenario.rows:
@@ -61,7 +63,7 @@ def test_a_server_has_the_column_of_its_peer():
     rows = report().overview(SERVERS).splitlines()
     titles = [cell.strip() for cell in rows[0].split("|")]
     assert titles[2:-2] == ["SFTP: rclone", "sshfs", "Oort", "", "WebDAV: rclone", "davfs2", "Oort",
-                            "", "S3: rclone", "Oort"]
+                            "", "S3: rclone", "JuiceFS", "Oort"]
     assert {row.count("|") for row in rows} == {rows[1].count("|")}
     costs = report().costs("sftp").splitlines()
     assert {row.count("|") for row in costs} == {costs[1].count("|")}
@@ -72,12 +74,14 @@ def test_servers_are_measured_beside_their_peers():
     """The smallest scenario with real servers, behind a line, and their real peers."""
     done = subprocess.run(
         [TESTS.parent / "scripts" / "bench", "--quick", "--only", "find", "--service", "sftp",
-         "--service", "webdav", "--program", "oort", "--program", "sshfs", "--program", "davfs2",
-         "--oort", OORT, "--simulate", SIMULATORS,
-         "--rclone", pathlib.Path(sys.executable).with_name("rclone")],
+         "--service", "webdav", "--service", "s3", "--program", "oort", "--program", "sshfs",
+         "--program", "davfs2", "--program", "juicefs", "--oort", OORT, "--simulate", SIMULATORS,
+         "--rclone", pathlib.Path(sys.executable).with_name("rclone"),
+         "--juicefs", TOOLS / "juicefs"],
         capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=300)
     assert done.returncode == 0, done.stdout + done.stderr
-    for words in ("find SFTP oort", "find SFTP sshfs", "find WebDAV oort", "find WebDAV davfs2"):
+    for words in ("find SFTP oort", "find SFTP sshfs", "find WebDAV oort", "find WebDAV davfs2",
+                  "find S3 oort", "find S3 juicefs"):
         # Cold, warm, and after a restart.
         assert done.stdout.count(words) == 3, done.stdout
 
