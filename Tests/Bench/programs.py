@@ -242,7 +242,10 @@ class Davfs(Mounting):
                 env=self.environment, stdin=subprocess.DEVNULL, stdout=log, stderr=log,
                 check=True, timeout=60)
         name = str(self.mount_point).strip("/").replace("/", "-")
-        self.serving = int(pathlib.Path(f"/run/mount.davfs/{name}.pid").read_text())
+        file = pathlib.Path(f"/run/mount.davfs/{name}.pid")
+        # The command may end before the process that it leaves behind has written its number.
+        wait_for(lambda: file.exists() and file.read_text(), "davfs2 tells its process")
+        self.serving = int(file.read_text())
 
     def _end(self, number: signal.Signals) -> None:
         if self.serving is None:
