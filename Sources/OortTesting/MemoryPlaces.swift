@@ -51,7 +51,7 @@ public final class MemoryPlaces: PlaceClient {
             []: Node(bytes: nil, modified: .epoch, revision: 0, stamp: 0)
         ]
         var counter = 0
-        /// The texts of files that went into the trash in place of a folder.
+        /// The texts of files that went into the trash with a folder, or in its place.
         var trash: Set<String> = []
         /// What each revision holds.
         var texts: [Revision: String] = [:]
@@ -267,7 +267,7 @@ public final class MemoryPlaces: PlaceClient {
         }
     }
 
-    /// The texts of files that went into the trash in place of a folder.
+    /// The texts of files that went into the trash with a folder, or in its place.
     public var trashed: Set<String> { state.withLock { $0.trash } }
 
     /// All there is: paths, a slash at the end of folders, with the contents of files.
@@ -637,12 +637,17 @@ public final class MemoryPlaces: PlaceClient {
             if state.nodes[place]?.isFolder == true, traits.mayHaveDisks {
                 throw ProviderError(.unsupported, detail: "\(path) lies on another disk")
             }
-            if kind == .folder, let bytes = state.nodes[place]?.bytes {
-                // A Nextcloud does not heed the slash at the end of an address, and its trash takes the file.
-                guard hasKeys else {
-                    throw ProviderError(.notFound, detail: "\(path) is a file")
+            // A Nextcloud does not heed the slash at the end of an address.
+            if kind == .folder, state.nodes[place]?.isFolder == false, !hasKeys {
+                throw ProviderError(.notFound, detail: "\(path) is a file")
+            }
+            if kind == .folder, hasKeys {
+                // Its trash takes what came into the folder while the deletion was under way.
+                for (inside, node) in state.nodes where inside.starts(with: place) {
+                    if let bytes = node.bytes {
+                        state.trash.insert(String(decoding: bytes, as: UTF8.self))
+                    }
                 }
-                state.trash.insert(String(decoding: bytes, as: UTF8.self))
             }
             remove(place, in: &state)
         }
