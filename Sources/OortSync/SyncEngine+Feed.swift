@@ -248,23 +248,25 @@ extension SyncEngine {
         atMost interval: Duration
     ) async throws(ProviderError) -> FeedNews {
         let provider = provider
-        return try await waitForNews { () throws(ProviderError) in
+        let news = await inNewsWait { () throws(ProviderError) in
             try await provider.waitForChanges(since: cursor, atMost: interval)
         }
+        return try news.get()
     }
 
     /// Lets a time pass; `readFeedSoon` ends it.
     private func rest(_ duration: Duration) async {
         let clock = clock
-        _ = try? await waitForNews { () throws(ProviderError) in
+        _ = await inNewsWait { () throws(ProviderError) in
             try? await clock.sleep(for: duration)
             return .changed
         }
     }
 
-    private func waitForNews(
+    /// Waits in a task that `readFeedSoon` cancels.
+    private func inNewsWait(
         _ body: @escaping @Sendable () async throws(ProviderError) -> FeedNews
-    ) async throws(ProviderError) -> FeedNews {
+    ) async -> Result<FeedNews, ProviderError> {
         let wait = Task { () -> Result<FeedNews, ProviderError> in
             do throws(ProviderError) { return .success(try await body()) } catch {
                 return .failure(error)
@@ -277,7 +279,7 @@ extension SyncEngine {
             wait.cancel()
         }
         newsWait = nil
-        return try result.get()
+        return result
     }
 
     /// Has the feed read without waiting for news; after a failure, not before its pause is over.

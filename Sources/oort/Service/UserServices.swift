@@ -47,9 +47,9 @@ struct UserServices: Sendable {
     /// The folder of the person's own units in the list of those in which systemd looks, which begins with
     /// its neighbour; nil where it does not.
     static func folder(inSearchPath list: String) -> String? {
-        guard list.hasPrefix("/"), let end = list.range(of: "/systemd/user.control") else {
-            return nil
-        }
+        guard list.utf8.first == UInt8(ascii: "/"),
+            let end = list.range(of: "/systemd/user.control")
+        else { return nil }
         return list[..<end.lowerBound] + "/systemd/user"
     }
 
