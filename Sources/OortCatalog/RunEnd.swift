@@ -97,15 +97,18 @@ struct RunEnd {
             [account.rawValue, enumeration],
             Node.init(columns:)
         )
+        // Once for all: an account may have lost many.
+        let suspects = touched.union(lagging)
+        doubts = try allDoubts().union(lagging)
         for node in nodes {
             guard let still = try Catalog.fetch(node.inode, database), let id = still.remoteID
             else { continue }
             let motion = try Catalog.motion(still.inode, database)
             if motion?.remoteState == .gone { continue }
-            if touched.contains(id) || lagging.contains(id) || motion?.intent != nil {
+            if suspects.contains(id) || motion?.intent != nil {
                 doubt([id])
             } else {
-                try takeOut(still, besides: lagging, of: enumeration)
+                try takeOut(still, of: enumeration)
             }
         }
         try database.run(
@@ -114,14 +117,9 @@ struct RunEnd {
         )
     }
 
-    private mutating func takeOut(
-        _ node: Node,
-        besides lagging: Set<ItemID> = [],
-        of enumeration: Int64? = nil
-    ) throws {
+    private mutating func takeOut(_ node: Node, of enumeration: Int64? = nil) throws {
         // With a folder nothing goes that is to be asked for.
-        let doubts = try allDoubts().union(lagging)
-        switch try transaction.takeOutGone(node, doubts, unnamedIn: enumeration) {
+        switch try transaction.takeOutGone(node, allDoubts(), unnamedIn: enumeration) {
         case .takenOut(let ids): unsure.subtract(ids)
         case .doubtful(let ids): doubt(ids)
         }

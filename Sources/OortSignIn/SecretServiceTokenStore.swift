@@ -17,7 +17,8 @@ public struct SecretServiceTokenStore: TokenStore {
     static func takes(_ credentials: Credentials) -> Bool { credentials.json.count <= longest }
 
     /// The credentials that belong to the folder of state `folder`, in the Secret Service of the session that
-    /// `environment` (nil: this process's) describes; nil where `secret-tool` is not installed, there is no session bus, or nothing answers on it as Secret Service.
+    /// `environment` (nil: this process's) describes; nil where `secret-tool` is not installed, there is no
+    /// session bus, or nothing answers on it as Secret Service.
     ///
     /// `takesOver` says whether those are this folder's, too, that earlier versions kept under the
     /// account's name alone; they are moved when they are asked for.

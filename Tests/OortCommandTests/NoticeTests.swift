@@ -83,7 +83,7 @@ struct NoticeTests {
         #expect(refused?.body.hasPrefix("12 changes are only on this machine: the name") == true)
     }
 
-    @Test("whatever the exit code of the status calls a person for is told, and has a line")
+    @Test("whatever makes the status call a person by its exit code has a notice and a line")
     func complete() throws {
         func changed(_ change: (inout StatusReport) -> Void) -> StatusReport {
             var report = report
