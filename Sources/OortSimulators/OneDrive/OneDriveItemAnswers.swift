@@ -84,10 +84,11 @@ extension OneDriveSimulator {
         case .folder:
             let (bytes, count) = state.withLock { state in
                 state.sums.refresh(tree)
-                return (state.sums.size(item.id), state.sums.count(item.id))
+                let count = state.habits.countsChildren ? state.sums.count(item.id) : nil
+                return (state.sums.size(item.id), count)
             }
             fields["size"] = .integer(bytes)
-            fields["folder"] = ["childCount": .integer(count)]
+            fields["folder"] = count.map { ["childCount": .integer($0)] } ?? [:]
             if isRoot {
                 fields["root"] = [:]
             } else {

@@ -15,6 +15,8 @@ public final class OneDriveSimulator: SimulatedService {
         public var paddedIDsHelp = true
         /// If-Match is answered with 412 although the tag is right, so many times.
         public var falsePreconditions = 0
+        /// Folders come with the number of their items.
+        public var countsChildren = true
         /// Content comes with its item's eTag.
         public var tagsContent = true
         /// Parts of a batch that are throttled, one by one.

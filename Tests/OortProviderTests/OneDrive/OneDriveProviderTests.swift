@@ -94,6 +94,33 @@ struct OneDriveProviderTests {
         }
     }
 
+    @Test("a folder whose items nobody counts is looked into before it counts as empty")
+    func uncounted() async throws {
+        try await OneDriveWorld.with { world in
+            world.service.habits.countsChildren = false
+            let root = try await world.root
+            var kinds: [ProviderError.Kind?] = []
+            for name in ["empty", "filled"] {
+                let made = try await world.provider.createFolder(
+                    NewFolder(parent: root, name: name, reservedID: nil)
+                )
+                let theirs = SimulatorEdit.write(
+                    path: ["filled", "theirs.txt"],
+                    SimulatedContent("theirs"),
+                    modifiedTime: nil
+                )
+                if name.isSameText(as: "filled") { _ = theirs.apply(to: world.service) }
+                do throws(ProviderError) {
+                    try await world.provider.delete(
+                        Deletion(item: world.reference(made), expectsNothing: true)
+                    )
+                    kinds.append(nil)
+                } catch { kinds.append(error.kind) }
+            }
+            #expect(kinds == [nil, .preconditionFailed])
+        }
+    }
+
     @Test("changes of others come by the feed: new, moved, changed, deleted with all below")
     func changes() async throws {
         try await OneDriveWorld.with { world in
